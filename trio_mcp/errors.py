@@ -1,0 +1,235 @@
+"""Every exception of trio_mcp. Each docstring says who is at fault.
+
+Constructors take facts; the sentence is the class's business. `str(error)` is one line that may be shown to a
+model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
+them and models do not. What a connection that you closed yourself raises is `trio.ClosedResourceError`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .redaction import NOTHING_SECRET, Redactor
+
+if TYPE_CHECKING:
+    from .models.result import ToolResult
+
+#: How much of a payload that broke the protocol is kept: enough to recognise it, too little to flood a log.
+PAYLOAD_SHOWN = 200
+#: How much of a server's stderr a note shows, in characters: the last screenful.
+TAIL_SHOWN = 4096
+
+_E = TypeVar("_E", bound=Exception)
+
+
+class MCPError(Exception):
+    """Anything that trio_mcp raises, apart from trio's own exceptions."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, dict(self.__dict__))
+
+
+def _restore(cls: type[MCPError], args: tuple[Any, ...], state: dict[str, Any]) -> MCPError:
+    """Rebuild from the state, not from the constructor's facts: copying and pickling keep notes as they were."""
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    if "__notes__" in state:
+        error.__dict__["__notes__"] = list(state["__notes__"])
+    return error
+
+
+class InvalidServerError(MCPError, ValueError):
+    """Your configuration is wrong: `field` says where, `reason` why. Raised before anything is started."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class InvalidArgumentsError(MCPError, ValueError):
+    """Your arguments are not one JSON object, or cannot be encoded. Nothing was sent."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f'arguments for "{name}" are not a JSON object: {reason}')
+        self.name = name
+        self.reason = reason
+
+
+class UnknownToolError(MCPError, LookupError):
+    """You named a tool that is not there. Nothing was sent."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'unknown tool "{name}"')
+        self.name = name
+
+
+class _ServerError(MCPError):
+    """The facts that the two errors about a server's life share."""
+
+    _happened: str
+
+    def __init__(
+        self,
+        server: str,
+        reason: str = "",
+        *,
+        command: Sequence[str] = (),
+        returncode: int | None = None,
+        stderr_tail: str = "",
+        first_stderr_tail: str = "",
+        junk: Sequence[str] = (),
+        status: int | None = None,
+        redactor: Redactor = NOTHING_SECRET,
+    ) -> None:
+        reason = redactor(" ".join((reason or describe_exit(returncode)).split()))
+        super().__init__(f'server "{server}" {self._happened}: {reason}')
+        self.server = server
+        self.reason = reason
+        self.command = tuple(command)
+        self.returncode = returncode
+        self.stderr_tail = stderr_tail
+        self.junk = tuple(junk)
+        self.status = status
+        sections = [
+            ("command", " ".join(command)),
+            ("stderr of the first start", first_stderr_tail),
+            ("stderr", stderr_tail),
+            ("lines on stdout that were no messages", "\n".join(junk)),
+        ]
+        for title, text in sections:
+            if text.strip():
+                self.add_note(redactor(f"{title}:{_indented(text)}"))
+
+    def _facts(self) -> tuple[Any, ...]:
+        return self.args, self.command, self.returncode, self.stderr_tail, self.status
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._facts() == self._facts()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._facts()))
+
+
+class ServerStartError(_ServerError):
+    """The server never came up: `reason` says why.
+
+    `server` is its name, `command` the command line with secrets redacted, `returncode` the exit status (-N for
+    signal N, None while it ran or when it is unknown), `stderr_tail` the raw end of its stderr, `status` the
+    HTTP status where there was one.
+    """
+
+    _happened = "did not start"
+
+
+class ServerStoppedError(_ServerError):
+    """The server went away while it was in use; attributes as in `ServerStartError`.
+
+    Every pending call gets one, and so does each later call, at once.
+    """
+
+    _happened = "stopped"
+
+
+class RequestError(MCPError):
+    """The server answered with a JSON-RPC error: its `code`, `message` and `data` (None when absent)."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} (code {code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ProtocolError(MCPError):
+    """The server broke the protocol. `payload` is what it sent, clipped to 200 characters."""
+
+    def __init__(self, reason: str, payload: str | bytes = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        if isinstance(payload, bytes):
+            payload = payload[: PAYLOAD_SHOWN * 4].decode("utf-8", errors="replace")
+        self.payload = payload[:PAYLOAD_SHOWN]
+        if self.payload:
+            self.add_note(f"payload: {self.payload}")
+
+
+class AuthError(MCPError):
+    """The server refused you with 401 or 403.
+
+    `status` is the HTTP status; `challenge` a tuple of dicts, one for each challenge of WWW-Authenticate, with
+    the scheme under "scheme" and its parameters.
+    """
+
+    def __init__(self, server: str, status: int, challenge: Sequence[Mapping[str, str]] = ()) -> None:
+        super().__init__(f'server "{server}" refused access: HTTP {status}')
+        self.server = server
+        self.status = status
+        self.challenge = tuple(dict(part) for part in challenge)
+
+
+class ToolError(MCPError):
+    """The tool ran and failed: `text` is what it said, `result` the whole `ToolResult`."""
+
+    def __init__(self, text: str, result: ToolResult) -> None:
+        super().__init__(text)
+        self.text = text
+        self.result = result
+
+
+class ApprovalRequiredError(MCPError):
+    """Policy: the tool may not run before somebody has said yes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'tool "{name}" requires approval')
+        self.name = name
+
+
+class SkippedToolError(MCPError):
+    """One listed tool cannot be imported; the server is at fault, the other tools stay.
+
+    `name` is the tool's name (empty when that was the problem), `index` its place over all pages, `reason` one
+    of "no-object", "undecodable", "no-name", "no-schema", "root-not-object", "root-ref", "bad-header" and
+    "repeated-name", `cause` the underlying exception or None (also `__cause__`).
+    """
+
+    def __init__(self, name: str, index: int, reason: str, cause: BaseException | None = None) -> None:
+        super().__init__(f'tool "{name}" at index {index} was skipped: {reason}')
+        self.name = name
+        self.index = index
+        self.reason = reason
+        self.cause = cause
+        self.__cause__ = cause
+
+
+class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
+    """Some tools of a listing cannot be imported: a group of one `SkippedToolError` each."""
+
+    def derive(self, excs: Sequence[_E]) -> ExceptionGroup[_E]:  # type: ignore[override]  # a part keeps the type
+        return ToolImportError(self.message, excs)  # type: ignore[arg-type,return-value]  # typeshed: any part
+
+
+def describe_exit(returncode: int | None) -> str:
+    """How a process ended, in words: its exit status, or the signal that ended it."""
+    if returncode is None:
+        return "exit status unknown"
+    if returncode >= 0:
+        return f"exited with status {returncode}"
+    try:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"was killed by signal {-returncode}"
+
+
+def renewed(error: Any) -> Any:
+    """A new equal instance without the traceback of the old one: each raise needs its own."""
+    cls, args, state = error.__reduce__()[1]
+    return _restore(cls, args, state)
+
+
+def _indented(text: str) -> str:
+    shown = text[-TAIL_SHOWN:].strip("\n")
+    return " " + shown if "\n" not in shown else "".join(f"\n  {line}" for line in shown.splitlines())

@@ -1,0 +1,121 @@
+"""What is never shown: secrets in arguments, environments, headers and URLs.
+
+A value is secret by the *name* it stands under, and from then on by *value* wherever else it turns up, in a
+server's stderr or in a skipped line. Short values are only hidden by name: replacing every "1234" in a text
+would destroy it and protect nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+SHOWN = "***"
+#: Below this many characters a value is too common a string to be searched for in other texts.
+SHORTEST_VALUE = 8
+
+_SECRET_NAME = re.compile(r"token|key|secret|password|auth|cookie", re.IGNORECASE)
+# `--x=v` and `X=v`, and the `Name: value` of curl-like header options.
+_ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>=|:\s*)(?P<value>.*)", re.DOTALL)
+_USERINFO = re.compile(r"(?<=://)[^/?#\s@]+(?=@)")
+_QUERY_PAIR = re.compile(r"(?<=[?&])(?P<name>[^=&#\s]+)=(?P<value>[^&#\s]*)")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a value under this name is never shown: any case, anywhere in the name."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def redact_url(url: str) -> str:
+    """The URL without userinfo, query and fragment: all that is ever shown of one.
+
+    >>> redact_url("https://me:pw@example.com:8443/mcp?key=abc")
+    'https://example.com:8443/mcp'
+    """
+    without_tail = re.split(r"[?#]", url, maxsplit=1)[0]
+    return re.sub(r"(?<=://)[^/]*@", "", without_tail)
+
+
+def redact_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """A command line with the values under secret-like names replaced.
+
+    >>> redact_arguments(["serve", "--api-key", "abc", "--port=1", "TOKEN=abc"])
+    ('serve', '--api-key', '***', '--port=1', 'TOKEN=***')
+    """
+    return tuple(shown for shown, _ in _judged(arguments))
+
+
+def secret_values(
+    *,
+    arguments: Sequence[str] = (),
+    named: Mapping[str, str] | None = None,
+    url: str | None = None,
+    others: Iterable[str] = (),
+) -> Iterator[str]:
+    """Every value that must not be shown: from a command line, from named values, from a URL, and as given."""
+    for _, secrets in _judged(arguments):
+        yield from secrets
+    yield from (value for name, value in (named or {}).items() if is_secret_name(name))
+    if url is not None:
+        yield from _secrets_of_text(url)
+        parts = urlsplit(url)
+        yield from (value for name, value in parse_qsl(parts.query) if is_secret_name(name))
+    yield from others
+
+
+class Redactor:
+    """Replaces known secret values in a text. Its repr tells only how many it knows.
+
+    >>> Redactor(["hunter2hunter2"])("login with hunter2hunter2 failed")
+    'login with *** failed'
+    """
+
+    __slots__ = ("_pattern", "_values")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values = frozenset(value for value in values if len(value) >= SHORTEST_VALUE)
+        # The longest first: one secret may begin with another.
+        alternatives = "|".join(re.escape(value) for value in sorted(self._values, key=len, reverse=True))
+        self._pattern = re.compile(alternatives) if alternatives else None
+
+    def __call__(self, text: str) -> str:
+        return self._pattern.sub(SHOWN, text) if self._pattern else text
+
+    def __repr__(self) -> str:
+        return f"<Redactor of {len(self._values)} values>"
+
+
+NOTHING_SECRET = Redactor()
+
+
+def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each argument as it is shown, with the secret values in it."""
+    follows_secret_option = False
+    for argument in arguments:
+        if follows_secret_option and not argument.startswith("--"):
+            follows_secret_option = False
+            yield SHOWN, [argument]
+            continue
+        follows_secret_option = False
+        found = _ASSIGNMENT.fullmatch(argument)
+        if found and is_secret_name(found["name"]):
+            yield found["name"] + found["sign"] + SHOWN, [found["value"], *found["value"].split()[1:]]
+        else:
+            follows_secret_option = argument.startswith("-") and not found and is_secret_name(argument)
+            yield _redact_text(argument), list(_secrets_of_text(argument))
+
+
+def _redact_text(text: str) -> str:
+    def shown(pair: re.Match[str]) -> str:
+        return f"{pair['name']}={SHOWN}" if is_secret_name(pair["name"]) else pair[0]
+
+    return _QUERY_PAIR.sub(shown, _USERINFO.sub(SHOWN, text))
+
+
+def _secrets_of_text(text: str) -> Iterator[str]:
+    for userinfo in _USERINFO.findall(text):
+        yield from {userinfo, *userinfo.split(":"), *map(unquote, userinfo.split(":"))}
+    for pair in _QUERY_PAIR.finditer(text):
+        if is_secret_name(pair["name"]):
+            yield from {pair["value"], unquote(pair["value"])}
