@@ -1,0 +1,187 @@
+"""The JSON-RPC envelope: read one line, write one line. No I/O, and no knowledge of MCP's methods.
+
+Reading is done in two steps, by two tasks. The task that reads the stream decodes only the envelope (`Line`):
+`params`, `result` and `error` stay raw bytes, which costs a memory scan and no objects. The task that waits for
+an answer decodes its own. Both use msgspec first; what msgspec refuses goes once through the standard library,
+which is slower and takes more (NaN, lone surrogates, a byte order mark, bytes that are no UTF-8).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..errors import ProtocolError, RequestError
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+Id = int | str
+
+# What msgspec raises for input that it does not take.
+_REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Line(msgspec.Struct):
+    """One message as it came: a request, a notification or an answer, with undecoded contents.
+
+    An absent member is None or empty. An id may be a float: 1.0 equals, and hashes like, our 1.
+    """
+
+    id: int | str | float | None = None
+    method: str | None = None
+    params: Raw = Raw()
+    result: Raw = Raw()
+    error: Raw = Raw()
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
+        return len(memoryview(self.result)) > 0 or self.error_bytes is not None
+
+    @property
+    def error_bytes(self) -> bytes | None:
+        """The error, undecoded. `"error": null` beside a result is no error: JSON-RPC 1 wrote it so."""
+        found = bytes(self.error)
+        return None if not found or found == b"null" else found
+
+
+_decode_line = msgspec.json.Decoder(Line).decode
+_decode_any = msgspec.json.Decoder().decode
+encode_json = msgspec.json.Encoder().encode
+
+
+def decode_json(data: bytes) -> Any:
+    """Decode JSON as widely as Python can: msgspec first, then the standard library.
+
+    Integers are exact; NaN and Infinity become floats; bytes that are no UTF-8 become U+FFFD.
+
+    Raises:
+        ProtocolError: neither can read it; the sender is at fault.
+    """
+    try:
+        return _decode_any(data)
+    except (*_REFUSALS, msgspec.ValidationError):
+        pass
+    try:
+        return json.loads(data.decode("utf-8-sig", errors="replace"))
+    except RecursionError:
+        raise ProtocolError("JSON nested too deeply", data) from None
+    except ValueError as error:
+        raise ProtocolError(f"no JSON: {error}", data) from None
+
+
+def reencode_json(value: Any) -> bytes:
+    """Encode what `decode_json` gave, NaN and lone surrogates included: the inverse of its wide path."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def read_line(data: bytes) -> Sequence[Line]:
+    """Read one line: usually one message; several only where a peer sent a batch.
+
+    Raises:
+        ProtocolError: the line is no message. It costs only itself.
+    """
+    try:
+        return (_decode_line(data),)
+    except _REFUSALS:  # ValidationError is a DecodeError
+        return _read_widely(data)
+
+
+def read_error(data: bytes) -> RequestError | ProtocolError:
+    """The error that an answer carries, as the exception to raise; ProtocolError when it is none itself."""
+    try:
+        found = decode_json(data)
+    except ProtocolError as error:
+        return error
+    if not isinstance(found, dict) or not isinstance(found.get("code"), int | float):
+        return ProtocolError("the error of an answer is no JSON-RPC error", data)
+    message = found.get("message")
+    return RequestError(int(found["code"]), message if isinstance(message, str) else "", found.get("data"))
+
+
+def request_line(id: int, method: str, params: bytes) -> bytes:  # noqa: A002 - the protocol's word
+    """One request as a line; `params` are encoded already, so that raw arguments pass untouched."""
+    return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}\n' % (id, method.encode(), params)
+
+
+def notification_line(method: str, params: bytes | None = None) -> bytes:
+    """One notification as a line."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":"%b"}\n' % method.encode()
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}\n' % (method.encode(), params)
+
+
+def answer_line(id: Id, answer: bytes | RequestError) -> bytes:  # noqa: A002 - the protocol's word
+    """One answer as a line: the encoded result, or the error."""
+    if isinstance(answer, bytes):
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode_json(id), answer)
+    error = {"code": answer.code, "message": answer.message}
+    if answer.data is not None:
+        error["data"] = answer.data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode_json(id), encode_json(error))
+
+
+# A token of JSON, or one character of anything else. Strings that are never closed match as one character.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
+
+
+def salvage_answer_id(data: bytes) -> Id | None:
+    """The id of an answer that cannot be read (cut off, nested too deeply), so that its call need not hang.
+
+    Only top-level members count, and only where the line also has `jsonrpc` and a result or an error.
+    """
+    depth = 0
+    key = b""
+    names = set()
+    found: bytes = b""
+    previous = b""
+    for match in _TOKEN.finditer(data):
+        token = match[0]
+        if token in (b"{", b"["):
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+        elif depth == 1 and token == b":":
+            key = previous
+            names.add(key)
+        elif depth == 1 and previous == b":" and key == b'"id"':
+            found = token
+        if not token.isspace():
+            previous = token
+    if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:
+        return None
+    try:
+        id_ = _decode_any(found)
+    except _REFUSALS:
+        return None
+    return id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
+
+
+def _read_widely(data: bytes) -> list[Line]:
+    value = decode_json(data)
+    elements = value if isinstance(value, list) else [value]
+    if not elements or not all(isinstance(element, dict) for element in elements):
+        raise ProtocolError("a line that is no JSON-RPC message", data)
+    return [_line_of(element) for element in elements]
+
+
+def _line_of(members: dict[str, Any]) -> Line:
+    method = members.get("method")
+    if method is not None and not isinstance(method, str):
+        raise ProtocolError("the method of a message is no string", reencode_json(members))
+    id_ = members.get("id")
+    raw = {name: Raw(reencode_json(members[name])) for name in ("params", "result", "error") if name in members}
+    usable = isinstance(id_, int | str | float) and not isinstance(id_, bool)
+    return Line(id=id_ if usable else None, method=method, **raw)

@@ -1,0 +1,77 @@
+"""Which request ids are out, and who waits for each: allocate, resolve once, count what nobody waits for."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Waiter = TypeVar("Waiter")
+
+
+def as_number(id: object) -> int | float | None:  # noqa: A002 - the protocol's word
+    """An id or a token of ours as the number it was; some servers send it back as a string, or as 1.0.
+
+    >>> as_number(7), as_number("7"), as_number("seven")
+    (7, 7, None)
+    """
+    if isinstance(id, str):
+        return int(id) if id.isdecimal() and id.isascii() and len(id) < 20 else None
+    return id if isinstance(id, int | float) else None
+
+
+class PendingTable(Generic[Waiter]):
+    """Requests on their way. Ids are integers that only grow, so that none is ever used again.
+
+    >>> table = PendingTable()
+    >>> table.add("first"), table.add("second")
+    (1, 2)
+    >>> table.resolve(2), table.resolve(2), table.late
+    ('second', None, 1)
+    """
+
+    __slots__ = ("_last", "_waiters", "late")
+
+    def __init__(self) -> None:
+        self._waiters: dict[int | float | None, Waiter] = {}
+        self._last = 0
+        #: Answers that came for nobody: repeated, after a cancel, or with an id that never was.
+        self.late = 0
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def __repr__(self) -> str:
+        return f"<PendingTable: {len(self)} waiting, {self._last} so far, {self.late} late>"
+
+    def add(self, waiter: Waiter) -> int:
+        """Take the next id for this waiter."""
+        self._last += 1
+        self._waiters[self._last] = waiter
+        return self._last
+
+    def resolve(self, id: int | str | float | None) -> Waiter | None:  # noqa: A002 - the protocol's word
+        """Hand over the waiter of an id, once; None (and counted) where nobody waits."""
+        waiter = self._waiters.pop(as_number(id), None)
+        if waiter is None:
+            self.late += 1
+        return waiter
+
+    def is_waiting(self, id: int | str | float | None) -> bool:  # noqa: A002 - the protocol's word
+        """Whether somebody waits for this id."""
+        return as_number(id) in self._waiters
+
+    def resolve_only(self) -> Waiter | None:
+        """Hand over the one waiter there is, for an error without a usable id; None where several wait."""
+        if len(self._waiters) == 1:
+            return self._waiters.popitem()[1]
+        self.late += 1
+        return None
+
+    def forget(self, id: int) -> bool:  # noqa: A002 - the protocol's word
+        """Nobody waits for this id any more. Whether somebody did."""
+        return self._waiters.pop(id, None) is not None
+
+    def take_all(self) -> list[Waiter]:
+        """Hand over everybody: the connection has ended."""
+        waiters = list(self._waiters.values())
+        self._waiters.clear()
+        return waiters
