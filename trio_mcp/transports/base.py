@@ -1,0 +1,104 @@
+"""The contract of a transport: what moves requests and answers, and knows no method of MCP but cancellation.
+
+A transport is given three plain functions, which it calls from its own tasks and which never block:
+
+- `on_notification(method, params)`: a notification that belongs to no request;
+- `on_request(id, method, params)`: a question of the peer, answered later with `respond`;
+- `on_end(error)`: it has ended, by `close` (None) or by loss (what every call now raises).
+
+`params` are always undecoded bytes, `b""` when absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+import attrs
+
+from ..errors import RequestError
+from ..protocol.messages import Id
+
+#: Called in the task that waits for the answer, in the order of the wire.
+OnProgress = Callable[[bytes], Awaitable[None]]
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+#: Seconds that messages already handed over get to be written when a connection is closed.
+FLUSH_GRACE = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Handlers:
+    """The three plain functions that a transport is built with."""
+
+    on_notification: Callable[[str, bytes], None]
+    on_request: Callable[[Id, str, bytes], None]
+    on_end: Callable[[Exception | None], None]
+
+
+@attrs.frozen(kw_only=True)
+class TransportStatistics:
+    """Counts since the start. Bytes are those of messages, both ways."""
+
+    in_flight: int
+    bytes_in: int
+    bytes_out: int
+    late_answers: int
+    skipped_lines: int
+
+
+class Transport(Protocol):
+    """Moves requests and answers between two peers."""
+
+    async def run(self) -> None:
+        """Live: until the transport has ended and everything that belongs to it is gone.
+
+        Shielded from cancellation at once; only `close`, or loss, ends it. Requests can be made meanwhile.
+        """
+
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress_token: int | None = None,
+        on_progress: OnProgress | None = None,
+        cancellable: bool = True,
+    ) -> bytes:
+        """Send one request; the undecoded bytes of its result.
+
+        `on_progress` gets the params of each progress notification that bears `progress_token`. A cancelled
+        request tells the peer, unless it is not `cancellable` (initialize, the probe).
+
+        Raises:
+            RequestError: the peer answered with an error.
+            ProtocolError: the answer is none.
+            ServerStoppedError: the connection was lost.
+            trio.ClosedResourceError: it was closed here.
+        """
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Hand over a notification."""
+
+    def respond(self, id: Id, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
+        """Answer a question of the peer."""
+
+    def negotiated(self, version: str) -> None:
+        """The revision that both sides speak from now on."""
+
+    def close(self, *, let_leave: bool = False) -> None:
+        """Begin to end: no new requests; what is handed over is written; then `run` returns.
+
+        `let_leave` gives requests that are being cancelled a moment to say so; otherwise all still in flight
+        fail at once.
+        """
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last of what a server process wrote to stderr; empty where there is no process."""
+
+    def statistics(self) -> TransportStatistics:
+        """Counts since the start."""

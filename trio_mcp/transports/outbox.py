@@ -1,0 +1,124 @@
+"""Lines on their way to the peer. One task owns the stream; everybody else only hands lines over.
+
+A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever writes:
+callers hand over whole lines and the writer joins what has gathered. A request that still waits here can be
+taken back, as if it had never been made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+#: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
+#: callers, not their memory.
+FULL = 64 * 1024 * 1024
+#: What may wait in all. Notices and answers cannot be held back; a peer that lets this much gather reads nothing.
+OVERFULL = 2 * FULL
+#: How much is joined into one write: a pipe's worth, so that the rest can still be taken back.
+BATCH = 64 * 1024
+
+
+class Outbox:
+    """Whole lines, written in order by the task that runs `write`.
+
+    `write_now` is a non-blocking write, returning how many bytes it took; where there is one, a line that finds
+    nothing before it is written at once, without waking the writer.
+    """
+
+    def __init__(self, send: trio.abc.SendStream, write_now: Callable[[bytes], int] | None = None) -> None:
+        self._send = send
+        self._write_now = write_now
+        self._lines: dict[object, bytes] = {}  # by request id, or by an object of its own: in order
+        self._size = 0
+        self._writing = False
+        self._writer = trio.lowlevel.ParkingLot()
+        self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
+        self.bytes_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a new request must wait for room."""
+        return self._size >= FULL
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether the peer has left so much unread that the connection is of no use."""
+        return self._size >= OVERFULL
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything has been written."""
+        return not self._lines and not self._writing
+
+    def put(self, line: bytes, key: object = None, *, at_once: bool = False) -> None:
+        """Hand over one line. `at_once`: write it here and now where nothing is before it.
+
+        Raises:
+            OSError: only with `at_once`: the pipe is broken.
+        """
+        if at_once and self._write_now is not None and not self._lines and not self._writing:
+            written = self._write_now(line)
+            self.bytes_out += written
+            if written == len(line):
+                return
+            line, key = line[written:], None  # begun: it cannot be taken back
+        self._lines[object() if key is None else key] = line
+        self._size += len(line)
+        self._writer.unpark()
+
+    def take_back(self, key: object) -> bool:
+        """Take back a line that has not been written; whether it was still here."""
+        line = self._lines.pop(key, None)
+        if line is None:
+            return False
+        self._size -= len(line)
+        self._waiting.unpark_all()
+        return True
+
+    def discard(self) -> None:
+        """Drop everything: nobody will read it. Whoever waits for room or for the last byte goes on."""
+        self._lines.clear()
+        self._size = 0
+        self._writing = False
+        self._waiting.unpark_all()
+
+    async def write(self) -> None:
+        """Write what is handed over, for as long as this task lives.
+
+        Raises:
+            trio.BrokenResourceError, trio.ClosedResourceError: the peer does not listen any more.
+        """
+        while True:
+            while not self._lines:
+                await self._writer.park()
+            batch = self._take_batch()
+            self._writing = True
+            await self._send.send_all(batch)
+            self._writing = False
+            self.bytes_out += len(batch)
+            self._waiting.unpark_all()
+
+    async def wait_room(self) -> None:
+        """Wait until a new request may be handed over."""
+        while self.is_full:
+            await self._waiting.park()
+
+    async def wait_written(self) -> None:
+        """Wait until everything has been written."""
+        while not self.is_empty:
+            await self._waiting.park()
+
+    def _take_batch(self) -> bytes:
+        taken: list[object] = []
+        size = 0
+        for key, line in self._lines.items():
+            if taken and size + len(line) > BATCH:
+                break
+            taken.append(key)
+            size += len(line)
+        self._size -= size
+        if len(taken) == 1:
+            return self._lines.pop(taken[0])
+        return b"".join([self._lines.pop(key) for key in taken])

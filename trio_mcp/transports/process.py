@@ -1,0 +1,310 @@
+"""A server process and its group: started, watched, stopped. Knows nothing of MCP.
+
+With server/stdio.py the only file that depends on the operating system (POSIX). Three rules hold it together.
+
+*The group is ours from the start.* The child leads a session and a group of its own: a Ctrl-C at the terminal
+goes to the program, which decides; and whatever the server starts can be ended with it.
+
+*Nobody reaps early.* The group's number is the leader's process id, and it stays ours only until the leader has
+been reaped. So the leader is watched through a descriptor and `waitid(WNOWAIT)`, which leave it a zombie, and
+the group is signalled first. `subprocess.Popen.poll`, `wait` and even its destructor reap: they are never called.
+
+*Every wait is bounded.* A process may ignore every polite request, and a group may never look empty (zombies
+count where nobody reaps orphans).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Protocol
+
+import trio
+
+logger = logging.getLogger("trio_mcp.transports")
+
+#: Seconds that a leader gets after SIGTERM before SIGKILL.
+TERM_GRACE = 2.0
+#: Seconds that the rest of the group gets after SIGTERM, once the leader is gone.
+GROUP_GRACE = 0.5
+#: Seconds that the kernel gets to carry out a SIGKILL on the leader; more only where it hangs in the kernel.
+KILL_GRACE = 2.0
+#: The same for orphans, which nobody can wait for: where no init reaps them they look alive for ever.
+ORPHAN_GRACE = 0.25
+#: The first pause between two looks at a group; it doubles.
+FIRST_LOOK = 0.002
+
+_PIDFD_SIGNAL_PROCESS_GROUP = 4  # linux/pidfd.h, since Linux 6.9
+
+
+class CannotStart(Exception):  # noqa: N818 - it never leaves the transports: the sentence is its whole content
+    """The operating system did not start the command; the text is a reason for people."""
+
+
+class Handle(Protocol):
+    """What the stop ladder asks of the operating system. The seam for fakes in tests of its timing."""
+
+    async def wait_exit(self) -> int | None:
+        """Wait for the leader's exit, without reaping it; its status (-N for a signal), None when unknown."""
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Signal the whole group; nothing where it is gone."""
+
+    def reap(self) -> None:
+        """Collect the leader, which has exited. Its number may be used again after this."""
+
+    def group_is_empty(self) -> bool:
+        """Whether nothing of the group is left. Asked only after reaping: a zombie leader counts as present."""
+
+    def release(self) -> None:
+        """Give back descriptors; a leader that could not be reaped stays behind."""
+
+
+class Process:
+    """One running server: its pipes, its exit, its end."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        stdin: trio.abc.SendStream,
+        stdout: trio.abc.ReceiveStream,
+        stderr: trio.abc.ReceiveStream,
+    ) -> None:
+        self._handle = handle
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.exited = trio.Event()
+        #: The leader's exit status, -N for signal N; None while it runs and where it is unknown.
+        self.returncode: int | None = None
+
+    async def watch(self) -> None:
+        """Wait for the leader's exit and note it. One task does this for as long as the process lives."""
+        self.returncode = await self._handle.wait_exit()
+        self.exited.set()
+
+    async def stop(self, stop_timeout: float) -> None:
+        """End the whole group: the stop ladder. Needs `watch`, and readers of stdout and stderr, beside it.
+
+        Blocks for at most `stop_timeout` and the bounds at the head of this file. A polite server without
+        children costs no wait at all.
+        """
+        # basic/lifecycle, "Shutdown", stdio: "First, closing the input stream to the child process (the server)"
+        await self.stdin.aclose()
+        # "Waiting for the server to exit, or sending SIGTERM if the server does not exit within a reasonable
+        # time". We send it in any case: the leader may be gone and have left children in its group.
+        with trio.move_on_after(stop_timeout):
+            await self.exited.wait()
+        self._handle.signal_group(signal.SIGTERM)
+        self._handle.signal_group(signal.SIGCONT)  # a stopped process acts on no other signal
+        with trio.move_on_after(TERM_GRACE):
+            await self.exited.wait()
+        if not self.exited.is_set():
+            # "Sending SIGKILL if the server does not exit within a reasonable time after SIGTERM"
+            self._handle.signal_group(signal.SIGKILL)
+            with trio.move_on_after(KILL_GRACE):
+                await self.exited.wait()
+        if self.exited.is_set():
+            self._handle.reap()
+            if not await self._group_empties(GROUP_GRACE):
+                self._handle.signal_group(signal.SIGKILL)
+                await self._group_empties(ORPHAN_GRACE)
+        else:
+            logger.error("a server process did not end %s s after SIGKILL; it is left behind", KILL_GRACE)
+        self._handle.release()
+
+    async def _group_empties(self, seconds: float) -> bool:
+        pause = FIRST_LOOK
+        with trio.move_on_after(seconds):
+            while not self._handle.group_is_empty():
+                await trio.sleep(pause)
+                pause *= 2
+        return self._handle.group_is_empty()
+
+
+async def start_process(
+    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None
+) -> tuple[Process, int]:
+    """Start a command as the leader of a new session and group; the process and its id.
+
+    A bare `command` is looked up on the child's PATH when `env` has one, else on ours. Blocks in a worker thread
+    until the new program runs; a cancel meanwhile waits for that, so that nothing is left half started.
+
+    Raises:
+        CannotStart: the operating system did not start it, and why.
+    """
+    found = _look_up(command, env)
+    with ExitStack() as on_failure:
+        child_in, our_in = _pipe(on_failure)
+        our_out, child_out = _pipe(on_failure)
+        our_err, child_err = _pipe(on_failure)
+
+        def spawn() -> subprocess.Popen[bytes]:
+            # Our ends of the pipes are close-on-exec: no other child holds them open, so that a server
+            # reads the end of its input even when this program is killed.
+            return subprocess.Popen(
+                [found, *args],
+                stdin=child_in,
+                stdout=child_out,
+                stderr=child_err,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+
+        try:
+            # A limiter of its own: a program that keeps trio's default one busy could start no server.
+            popen = await trio.to_thread.run_sync(spawn, limiter=trio.CapacityLimiter(1))
+        except (OSError, ValueError) as error:
+            raise CannotStart(_why(error, command, found, args, cwd)) from error
+        on_failure.pop_all()
+    for descriptor in (child_in, child_out, child_err):
+        os.close(descriptor)
+    streams = [trio.lowlevel.FdStream(descriptor) for descriptor in (our_in, our_out, our_err)]
+    return Process(_Group(popen), *streams), our_in
+
+
+class _Group:
+    """The operating system's side of a process group."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen  # kept: its destructor would reap
+        self._pid = popen.pid
+        self._descriptor = _exit_descriptor(popen.pid)
+
+    async def wait_exit(self) -> int | None:
+        if self._descriptor is not None:
+            await trio.lowlevel.wait_readable(self._descriptor)
+        elif hasattr(os, "waitid"):
+            await trio.to_thread.run_sync(
+                os.waitid, os.P_PID, self._pid, os.WEXITED | os.WNOWAIT, abandon_on_cancel=True
+            )
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13: unknown until it is reaped
+            return None
+        try:
+            flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
+            seen = os.waitid(os.P_PID, self._pid, flags)  # noqa: ASYNC222 - WNOHANG: it does not block
+        except ChildProcessError:  # somebody else's SIGCHLD handler reaped it
+            return None
+        if seen is None:
+            return None
+        return seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status
+
+    def signal_group(self, number: signal.Signals) -> None:
+        self._signal(number)
+
+    def reap(self) -> None:
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+        self._popen.returncode = 0  # so that its destructor asks for nothing more
+
+    def group_is_empty(self) -> bool:
+        return not self._signal(0)
+
+    def release(self) -> None:
+        self._popen.returncode = 0
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _signal(self, number: int) -> bool:
+        """Signal the group; whether there was one. The pidfd, where that is offered, cannot mean another."""
+        try:
+            if self._descriptor is not None and hasattr(signal, "pidfd_send_signal"):
+                try:
+                    signal.pidfd_send_signal(self._descriptor, number, None, _PIDFD_SIGNAL_PROCESS_GROUP)
+                    return True
+                except OSError as error:
+                    if error.errno not in (errno.EINVAL, errno.ENOSYS):
+                        raise
+            os.killpg(self._pid, number)
+        except (ProcessLookupError, PermissionError):
+            # ESRCH and EPERM mean gone: nothing is there, or nothing that is ours.
+            return False
+        return True
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process exits; None where the system has none to give."""
+    if sys.platform == "linux":
+        try:
+            return os.pidfd_open(pid)
+        except OSError:  # before Linux 5.3, and in some sandboxes
+            return None
+    if hasattr(select, "kqueue"):
+        queue = select.kqueue()
+        watched = select.kevent(
+            pid,
+            filter=select.KQ_FILTER_PROC,
+            flags=select.KQ_EV_ADD | select.KQ_EV_ONESHOT,
+            fflags=select.KQ_NOTE_EXIT,
+        )
+        try:
+            queue.control([watched], 0)
+        except ProcessLookupError:  # it has exited already, and nobody would tell us again
+            queue.close()
+            return None
+        descriptor = os.dup(queue.fileno())
+        queue.close()
+        return descriptor
+    return None
+
+
+def _pipe(on_failure: ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for descriptor in ends:
+        on_failure.callback(os.close, descriptor)
+    return ends
+
+
+def _look_up(command: str, env: Mapping[str, str]) -> str:
+    if os.sep in command or not command:
+        return command
+    path = env.get("PATH", os.environ.get("PATH", os.defpath))
+    found = shutil.which(command, path=path)
+    if found is None:
+        whose = "the server's PATH" if "PATH" in env else "PATH"
+        raise CannotStart(f"the command {command!r} is not on {whose}")
+    return os.path.abspath(found)
+
+
+def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[str], cwd: str | None) -> str:
+    """Why the operating system did not start a command, in words that name what to mend."""
+    if isinstance(error, ValueError):
+        return f"the command line or the environment of {command!r} cannot be passed on: {error}"
+    if error.errno == errno.E2BIG:
+        return f"the arguments and the environment of {command!r} are too long for the operating system"
+    if cwd is not None and not os.path.isdir(cwd):
+        problem = "is no directory" if os.path.exists(cwd) else "does not exist"
+        return f"the working directory {cwd!r} {problem}"
+    target = os.path.join(cwd or os.curdir, found)
+    if isinstance(error, FileNotFoundError):
+        if not os.path.exists(target):
+            return f"the command {command!r} does not exist"
+        return f"the interpreter that the first line of {command!r} names does not exist{_first_line(target)}"
+    if isinstance(error, PermissionError):
+        if os.path.isdir(target):
+            return f"the command {command!r} is a directory"
+        if os.path.isfile(target) and not os.access(target, os.X_OK):
+            return f"the command {command!r} is not executable: its file has no x bit"
+        return f"the operating system denies access to the command {command!r}"
+    if error.errno == errno.ENOEXEC:
+        return f"the command {command!r} is not an executable format: no program, and no #! in its first line"
+    return f"the operating system did not start {command!r}: {error.strerror or error}"
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return ""
+    return f": {line[2:].decode('utf-8', errors='replace').strip()!r}" if line.startswith(b"#!") else ""
