@@ -1,0 +1,111 @@
+"""trio_mcp: a trio-native library for the Model Context Protocol.
+
+Start MCP servers, hand their tools to a model, call many at once; leaving a scope ends everything in it.
+
+>>> import trio_mcp
+>>> server = trio_mcp.Server("time", command="mcp-server-time", env=trio_mcp.default_environment())
+
+Every public name is loaded when it is first used, so that `import trio_mcp` stays light.
+"""
+
+# The map of this tree. Imports go one way, from the end of this list to its start.
+#
+#   version, redaction   the version; what is never shown
+#   errors               every exception, and who is at fault
+#   protocol/            sans-I/O: the envelope, lines, pending ids, revisions, raw arguments
+#   models/              what crosses the wire: servers, content blocks, tools as listed, results
+#   tools/               from "a tool on a server" to "a tool my agent can use"
+#   transports/          move requests and answers: processes, streams
+#   client/              Connection, and the scopes that open one
+#   config               the mcpServers JSON that every MCP host reads
+#   cli/, __main__       the command line
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from .client.connection import Connection as Connection
+    from .client.connection import Statistics as Statistics
+    from .client.opening import Connections as Connections
+    from .client.opening import connect as connect
+    from .client.opening import open_connection as open_connection
+    from .client.opening import open_connections as open_connections
+    from .config import LoadedServers as LoadedServers
+    from .config import load_servers as load_servers
+    from .errors import ApprovalRequiredError as ApprovalRequiredError
+    from .errors import AuthError as AuthError
+    from .errors import InvalidArgumentsError as InvalidArgumentsError
+    from .errors import InvalidServerError as InvalidServerError
+    from .errors import MCPError as MCPError
+    from .errors import ProtocolError as ProtocolError
+    from .errors import RequestError as RequestError
+    from .errors import ServerStartError as ServerStartError
+    from .errors import ServerStoppedError as ServerStoppedError
+    from .errors import SkippedToolError as SkippedToolError
+    from .errors import ToolError as ToolError
+    from .errors import ToolImportError as ToolImportError
+    from .errors import UnknownToolError as UnknownToolError
+    from .models.content import Audio as Audio
+    from .models.content import EmbeddedResource as EmbeddedResource
+    from .models.content import Image as Image
+    from .models.content import ResourceLink as ResourceLink
+    from .models.content import Text as Text
+    from .models.content import UnknownBlock as UnknownBlock
+    from .models.result import ToolResult as ToolResult
+    from .models.server import Server as Server
+    from .models.server import default_environment as default_environment
+    from .models.tool import ToolAnnotations as ToolAnnotations
+    from .models.tool import ToolSpec as ToolSpec
+    from .tools.naming import is_tool_name as is_tool_name
+    from .tools.naming import tool_name as tool_name
+    from .tools.policy import Policy as Policy
+    from .tools.policy import ToolCall as ToolCall
+    from .tools.tool import Tool as Tool
+
+_HOMES = {
+    "client.connection": ("Connection", "Statistics"),
+    "client.opening": ("Connections", "connect", "open_connection", "open_connections"),
+    "config": ("LoadedServers", "load_servers"),
+    "errors": (
+        "ApprovalRequiredError",
+        "AuthError",
+        "InvalidArgumentsError",
+        "InvalidServerError",
+        "MCPError",
+        "ProtocolError",
+        "RequestError",
+        "ServerStartError",
+        "ServerStoppedError",
+        "SkippedToolError",
+        "ToolError",
+        "ToolImportError",
+        "UnknownToolError",
+    ),
+    "models.content": ("Audio", "EmbeddedResource", "Image", "ResourceLink", "Text", "UnknownBlock"),
+    "models.result": ("ToolResult",),
+    "models.server": ("Server", "default_environment"),
+    "models.tool": ("ToolAnnotations", "ToolSpec"),
+    "tools.naming": ("is_tool_name", "tool_name"),
+    "tools.policy": ("Policy", "ToolCall"),
+    "tools.tool": ("Tool",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

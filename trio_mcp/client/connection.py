@@ -1,0 +1,371 @@
+"""A connection to one server: its tools, its calls, its end.
+
+Knows both eras, and no transport: what it is given moves requests and answers. Its life belongs to opening.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from ..errors import (
+    InvalidArgumentsError,
+    ProtocolError,
+    RequestError,
+    ServerStoppedError,
+    UnknownToolError,
+)
+from ..models.result import InputRequired, ToolResult, read_call_result
+from ..protocol.arguments import encode_arguments
+from ..protocol.messages import Id, decode_json, encode_json
+from ..protocol.versions import Agreed, request_meta
+from ..tools.tool import Arguments, OnProgress, Tool
+from ..transports.base import Handlers, Transport
+from .inbound import Inbound, not_offered
+from .listing import choose_tools, list_entries
+from .meta import RequestMeta
+from .watching import Changes, ToolWatch, watching
+
+if TYPE_CHECKING:
+    from ..models.server import Server
+    from .options import Options
+
+
+@attrs.frozen(kw_only=True)
+class Statistics:
+    """Counts of one connection since it was opened; bytes are those of messages.
+
+    A failed call is one that raised, a cancelled one included; a tool that ran and failed is done.
+    """
+
+    calls_in_flight: int
+    calls_done: int
+    calls_failed: int
+    bytes_in: int
+    bytes_out: int
+    late_answers: int
+    skipped_lines: int
+
+
+class Connection:
+    """One server, open. Made by `open_connection`, `connect` and `open_connections`, which also end it.
+
+    Attributes:
+        server: as configured; None for a server in this process.
+        name: the server's name, as configured.
+        server_info: what the server says it is: name, version and more; empty when it does not say.
+        capabilities: what it offers, as the specification lists it.
+        protocol_version: the revision that both sides speak.
+        instructions: what the server tells models about itself, or None.
+        done: a `trio.Event`, set when the connection has ended, by close or by loss.
+    """
+
+    server_info: dict[str, Any]
+    capabilities: dict[str, Any]
+    protocol_version: str
+    instructions: str | None
+
+    def __init__(self, server: Server | None, name: str, options: Options) -> None:
+        self.server = server
+        self.name = name
+        self.done = trio.Event()
+        self._options = options
+        self._filter = server.tools if server is not None else None
+        self._transport: Transport
+        self._nursery: trio.Nursery
+        self._meta = RequestMeta()
+        self._tokens = itertools.count(1)
+        self._heads: dict[str, bytes] = {}
+        self._done_calls = self._failed_calls = 0
+        self._tools: tuple[Tool, ...] = ()
+        self._warnings: tuple[str, ...] = ()
+        self._relisting = trio.Lock()
+        self._changes = Changes()
+        self._error: ServerStoppedError | None = None
+        self._gone = trio.Event()
+        self._inbound = Inbound(name, self._changes, options.log, self._respond)
+        #: What the transport is built with.
+        self.handlers = Handlers(
+            on_notification=self._inbound.notified, on_request=self._inbound.asked, on_end=self._has_ended
+        )
+
+    def __repr__(self) -> str:
+        state = "ended" if self.done.is_set() else "open"
+        version = getattr(self, "protocol_version", "not agreed")
+        return f"<Connection {self.name!r} {version} {state}, {len(self._tools)} tools>"
+
+    # --- what is known of the server
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The server's tools, every page listed, the filter applied, in the order of the server."""
+        return self._tools
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was odd about the last listing: filtered names not offered, tools skipped and why, odd pages."""
+        return self._warnings
+
+    @property
+    def error(self) -> ServerStoppedError | None:
+        """The error that ended the connection; None while it is open, and after a plain close."""
+        return self._error
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last 64 KiB of a server process's stderr, as text; bytes that are no UTF-8 show as U+FFFD."""
+        return self._transport.stderr_tail
+
+    def statistics(self) -> Statistics:
+        """Counts since the connection was opened."""
+        counted = self._transport.statistics()
+        return Statistics(
+            calls_in_flight=counted.in_flight,
+            calls_done=self._done_calls,
+            calls_failed=self._failed_calls,
+            bytes_in=counted.bytes_in,
+            bytes_out=counted.bytes_out,
+            late_answers=counted.late_answers,
+            skipped_lines=counted.skipped_lines,
+        )
+
+    # --- calls
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Call a tool by the server's own name for it (specification: server/tools, "Calling Tools").
+
+        Blocks until the server answers. Cancelling tells the server; there is no timeout parameter, use
+        `trio.fail_after`. A tool that ran and failed is a result with `is_error`.
+
+        Args:
+            name: the tool's name, as the server lists it.
+            arguments: a mapping of JSON values; or JSON text or bytes of one object, sent as they are (but for
+                line ends between tokens); None and blank stand for no arguments.
+            on_progress: `async (progress, total, message)`, run in this task, in the order of the wire, all of it
+                before this returns. It can be cancelled, and what it raises ends the call.
+            meta: more members for the request's `_meta`.
+
+        Raises:
+            UnknownToolError: the configured filter hides that name; nothing was sent.
+            InvalidArgumentsError: the arguments are not one JSON object; nothing was sent.
+            RequestError: the server answered with a JSON-RPC error.
+            ProtocolError: the answer is none; the server is at fault.
+            ServerStoppedError: the server went away.
+            trio.ClosedResourceError: the connection was closed here.
+
+        Example:
+            >>> async def noon(connection):
+            ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
+            ...     return result.content
+        """
+        if type(name) is not str:
+            raise TypeError(f"name: expected str, got {type(name).__name__}")
+        if self._filter is not None and name not in self._filter:
+            await trio.lowlevel.checkpoint()
+            raise UnknownToolError(name)
+        head = self._heads.get(name)
+        if head is None:
+            head = self._heads[name] = encode_json({"name": name})[1:-1] + b',"arguments":'
+        members = head + encode_arguments(name, arguments)
+        data = await self._exchange("tools/call", members, name, meta, on_progress)
+        result = read_call_result(data)
+        if isinstance(result, InputRequired):
+            raise not_offered(result.requests, data)
+        return result
+
+    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send any MCP request; its result, decoded. Resources, prompts and completion need nothing more.
+
+        Args:
+            method: such as "resources/read".
+            params: a mapping of JSON values. A `_meta` in it is sent beside what the revision demands there.
+
+        Raises:
+            InvalidArgumentsError: `params` is no mapping of JSON values; nothing was sent.
+            RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: as `call_tool`.
+
+        Example:
+            >>> async def resources(connection):
+            ...     return (await connection.request("resources/list"))["resources"]
+        """
+        if type(method) is not str:
+            raise TypeError(f"method: expected str, got {type(method).__name__}")
+        if params is not None and not isinstance(params, Mapping):
+            raise InvalidArgumentsError(method, f"expected a mapping, got {type(params).__name__}")
+        members = dict(params or {})
+        meta = members.pop("_meta", None)
+        if meta is not None and not isinstance(meta, Mapping):
+            raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
+        encoded = encode_arguments(method, members)[1:-1]
+        data = await self._exchange(method, encoded, method, meta)
+        result = decode_json(data)
+        if result == []:  # PHP has one literal for an empty list and an empty object
+            return {}
+        if not isinstance(result, dict):
+            raise ProtocolError(f"{method} was answered with something that is no object", data)
+        if result.get("resultType") == "input_required":
+            questions = result.get("inputRequests")
+            raise not_offered(questions if isinstance(questions, dict) else {}, data)
+        return result
+
+    async def _exchange(
+        self,
+        method: str,
+        members: bytes,
+        name: str,
+        meta: Mapping[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> bytes:
+        """Send a request whose params have these encoded members; the undecoded result."""
+        token, deliver = None, None
+        if on_progress is not None:
+            token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
+        params = self._meta.params(members, name, given=meta, token=token)
+        try:
+            data = await self._transport.request(method, params, progress_token=token, on_progress=deliver)
+        except BaseException:
+            self._failed_calls += 1
+            raise
+        self._done_calls += 1
+        return data
+
+    # --- the list of tools
+
+    async def refresh_tools(self) -> None:
+        """List the tools again, every page; replace `tools` and `warnings`.
+
+        Raises:
+            RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: the listing failed; the
+                previous list stays.
+        """
+        if "tools" not in self.capabilities:
+            await trio.lowlevel.checkpoint()
+            return
+        async with self._relisting:
+            await self._relist()
+
+    async def catch_up(self) -> None:
+        """List again unless somebody else has done so since the last change."""
+        async with self._relisting:
+            if self._changes.is_behind:
+                await self._relist()
+
+    async def _relist(self) -> None:
+        noticed = self._changes.noticed
+        listed = await list_entries(lambda members: self._exchange("tools/list", members, "tools/list"))
+        tools, warnings = choose_tools(listed.entries, self, self.name, self._filter)
+        self._tools = tools
+        self._warnings = listed.warnings + warnings
+        self._changes.listed = noticed
+
+    def watch_tools(self) -> AbstractAsyncContextManager[ToolWatch]:
+        """Follow changes of the list: a context manager that gives an async iterator of tuples of `Tool`.
+
+        After each change (many at once count as one) `tools` is replaced and the new tuple is given out; changes
+        since the last listing come first. A listing that fails is raised from the iterator, and the old list
+        stays. The iterator ends when the connection is closed.
+
+        Raises:
+            ServerStoppedError: from the iterator, when the connection is lost.
+
+        Example:
+            >>> async def follow(connection):
+            ...     async with connection.watch_tools() as changes:
+            ...         async for tools in changes:
+            ...             print([tool.name for tool in tools])
+        """
+        return watching(self, self._changes)
+
+    # --- the end
+
+    async def wait_done(self) -> None:
+        """Wait until the connection has ended, by close or by loss."""
+        await self.done.wait()
+
+    async def aclose(self) -> None:
+        """Close the connection: calls in flight fail, the server's processes end. From any task, repeatedly.
+
+        Blocks until everything is gone, within the server's `stop_timeout` and a fixed bound. Cancelling it
+        stops the waiting, not the closing.
+        """
+        self._transport.close()
+        await self._gone.wait()
+
+    # --- for watching.py
+
+    @property
+    def must_listen(self) -> bool:
+        """Whether changes of the list are told only to who listens."""
+        tools = self.capabilities.get("tools")
+        return self._inbound.era == "modern" and isinstance(tools, dict) and tools.get("listChanged") is True
+
+    async def listen(self, members: bytes) -> None:
+        """Listen for changes until the server ends it."""
+        await self._exchange("subscriptions/listen", members, "subscriptions/listen")
+
+    def start_soon(self, task: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Start a task that ends with the connection at the latest."""
+        if not self._gone.is_set():
+            self._nursery.start_soon(task, *args)
+
+    # --- for opening.py
+
+    def attach(self, transport: Transport, nursery: trio.Nursery) -> None:
+        """Live on this transport, with tasks in this nursery."""
+        self._transport = transport
+        self._nursery = nursery
+        nursery.start_soon(self._run)
+
+    def agree(self, agreed: Agreed) -> None:
+        """What both sides speak, and what the server said of itself."""
+        self._inbound.era = agreed.era
+        self.server_info = agreed.server_info
+        self.capabilities = agreed.capabilities
+        self.protocol_version = agreed.version
+        self.instructions = agreed.instructions
+        if agreed.era == "modern":
+            self._meta = RequestMeta(
+                request_meta(agreed.version, self._options.client_info, self._options.capabilities)
+            )
+        self._transport.negotiated(agreed.version)
+
+        if agreed.era == "legacy":
+            # basic/lifecycle: "the client MUST send an `initialized` notification"
+            self._transport.notify("notifications/initialized")
+
+    def close_soon(self, *, let_leave: bool = False) -> None:
+        """Begin to end; see `Transport.close`."""
+        self._transport.close(let_leave=let_leave)
+
+    async def wait_gone(self) -> None:
+        """Wait until nothing of the connection is left."""
+        await self._gone.wait()
+
+    async def _run(self) -> None:
+        try:
+            await self._transport.run()
+        finally:
+            self._changes.close()
+            self._gone.set()
+            self.done.set()
+
+    def _respond(self, id_: Id, answer: bytes | RequestError) -> None:
+        self._transport.respond(id_, answer)
+
+    def _has_ended(self, error: Exception | None) -> None:
+        if isinstance(error, ServerStoppedError):
+            self._error = error
+            self.done.set()
+        self._changes.close()

@@ -1,0 +1,51 @@
+"""The `_meta` of a connection's requests: what the revision demands, what progress needs, what the caller adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..protocol.arguments import encode_arguments
+from ..protocol.messages import encode_json
+from ..protocol.versions import META_PREFIX
+
+
+class RequestMeta:
+    """Puts `_meta` into params. What is the same in every request is encoded once.
+
+    `constant` is what every request of the modern era carries; without it (legacy) a request has `_meta` only
+    where there is something to say.
+
+    >>> RequestMeta().params(b'"cursor":"2"', "tools/list", token=7)
+    b'{"cursor":"2","_meta":{"progressToken":7}}'
+    """
+
+    def __init__(self, constant: Mapping[str, Any] | None = None) -> None:
+        self._constant = encode_json(constant)[1:-1] if constant else b""
+        # A member under the specification's own prefix is the connection's to say, not the caller's.
+        self._reserved = META_PREFIX if constant else None
+
+    def params(
+        self, members: bytes, name: str, *, given: Mapping[str, Any] | None = None, token: int | None = None
+    ) -> bytes:
+        """The params of a request, encoded: `members` (without braces), and `_meta` behind them.
+
+        Raises:
+            InvalidArgumentsError: `given` cannot be encoded; it names `name`.
+        """
+        meta = self._constant
+        if token is not None:
+            meta = _joined(meta, b'"progressToken":%d' % token)
+        if given:
+            rest = {key: value for key, value in given.items() if not self._is_ours(key, token)}
+            meta = _joined(meta, encode_arguments(name, rest)[1:-1])
+        return b"{%b}" % (_joined(members, b'"_meta":{%b}' % meta) if meta else members)
+
+    def _is_ours(self, key: Any, token: int | None) -> bool:
+        if key == "progressToken":
+            return token is not None
+        return self._reserved is not None and isinstance(key, str) and key.startswith(self._reserved)
+
+
+def _joined(first: bytes, second: bytes) -> bytes:
+    return b"%b,%b" % (first, second) if first and second else first or second

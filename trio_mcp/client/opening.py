@@ -1,0 +1,291 @@
+"""Scopes that open connections: start, negotiate, list, give out, end.
+
+How lifetimes hold together, in one place:
+
+- A connection's transport runs as a task of a nursery of ours, shielded from the first moment; only `close`, or
+  loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
+- Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
+- The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
+  server's `stop_timeout` and the constants of transports/process.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import trio
+
+from ..errors import InvalidServerError, MCPError, ServerStartError, ServerStoppedError
+from ..models.server import Server
+from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
+from ..tools.tool import Tool
+from ..transports.stdio import StdioTransport, path_hint
+from .connection import Connection
+from .negotiating import negotiate
+from .nursery import bare_nursery
+from .options import Options
+
+logger = logging.getLogger("trio_mcp.client")
+
+
+class Connections(Mapping[str, Connection]):
+    """Open connections by server name, in the order of the servers.
+
+    Attributes:
+        failed: server name -> exception, of those that did not open (only with `on_error="warn"`).
+    """
+
+    def __init__(self, opened: dict[str, Connection], failed: dict[str, Exception]) -> None:
+        self._opened = opened
+        self.failed = failed
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of all connections, as they are listed now."""
+        return tuple(tool for connection in self._opened.values() for tool in connection.tools)
+
+    def __getitem__(self, name: str) -> Connection:
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._opened)
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def __repr__(self) -> str:
+        return f"<Connections open: {list(self._opened)}, failed: {list(self.failed)}>"
+
+
+@asynccontextmanager
+async def open_connection(
+    server: Server,
+    *,
+    client_info: Mapping[str, Any] | None = None,
+    on_elicit: Callable[..., Any] | None = None,
+    on_log: Callable[..., Any] | None = None,
+    on_stderr: Callable[[str], object] | None = None,
+) -> AsyncIterator[Connection]:
+    """Start a server, agree on a protocol revision, list its tools; the usual form.
+
+    An async context manager that gives a `Connection`. When its body ends, however it ends, the server's whole
+    process group ends too. An exception of the body leaves as it is, never inside a group. A cancel scope around
+    it bounds the body too; what bounds only the opening is `Server.start_timeout`.
+
+    Args:
+        server: how to reach it.
+        client_info: what this client says it is: a mapping with at least `name` and `version`.
+        on_elicit: answers the server's questions to the user. Not available yet.
+        on_log: takes the server's log messages. Not available yet; they go to the logger `trio_mcp.server.<name>`.
+        on_stderr: a plain function for each line that the server writes to stderr (a str without its end).
+
+    Raises:
+        InvalidServerError: an argument is wrong; nothing was started.
+        ServerStartError: the server did not come up, within `start_timeout`, and is gone.
+
+    Example:
+        >>> import sys, trio
+        >>> async def main(server):
+        ...     async with open_connection(server) as connection:
+        ...         for tool in connection.tools:
+        ...             print(tool.name)
+    """
+    options = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
+    async with _opened(server, options) as connection:
+        yield connection
+
+
+async def connect(
+    nursery: trio.Nursery,
+    server: Server,
+    *,
+    client_info: Mapping[str, Any] | None = None,
+    on_elicit: Callable[..., Any] | None = None,
+    on_log: Callable[..., Any] | None = None,
+    on_stderr: Callable[[str], object] | None = None,
+) -> Connection:
+    """Open a connection that lives in your nursery, until `aclose`, until it is lost, or until that is cancelled.
+
+    Like any task it keeps the nursery open. A lost connection does not cancel the nursery. Arguments and errors
+    are those of `open_connection`; a cancel scope around this call bounds only the opening.
+
+    Example:
+        >>> async def main(server):
+        ...     async with trio.open_nursery() as nursery:
+        ...         connection = await connect(nursery, server)
+        ...         await connection.call_tool("echo", {"text": "hello"})
+        ...         await connection.aclose()
+    """
+    options = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
+
+    async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
+        async with _opened(server, options) as connection:
+            task_status.started(connection)
+            await connection.wait_gone()
+
+    connection: Connection = await nursery.start(live)
+    return connection
+
+
+@asynccontextmanager
+async def open_connections(
+    servers: Iterable[Server],
+    *,
+    on_error: Literal["raise", "warn"] = "raise",
+    client_info: Mapping[str, Any] | None = None,
+    on_elicit: Callable[..., Any] | None = None,
+    on_log: Callable[..., Any] | None = None,
+    on_stderr: Callable[[str], object] | None = None,
+) -> AsyncIterator[Connections]:
+    """Open connections to many servers at once, in one scope; all close side by side.
+
+    Each server's `start_timeout` counts for itself. Arguments are those of `open_connection`, for each server.
+
+    Args:
+        servers: with names that differ.
+        on_error: "raise": the first failure leaves, bare, and the others are closed. "warn": a server that does
+            not open costs only itself; it is logged, and stands in `Connections.failed`.
+
+    Raises:
+        InvalidServerError: an argument is wrong, or two servers have one name; nothing was started.
+        ServerStartError: with "raise", a server did not come up.
+
+    Example:
+        >>> async def main(servers):
+        ...     async with open_connections(servers, on_error="warn") as connections:
+        ...         print(len(connections.tools), "tools;", "failed:", list(connections.failed))
+    """
+    if on_error not in ("raise", "warn"):
+        raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
+    options: dict[str, tuple[Server, Options]] = {}
+    for server in servers:
+        checked = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
+        if server.name in options:
+            raise InvalidServerError("name", f"two servers are called {server.name!r}")
+        options[server.name] = (server, checked)
+    opened: dict[str, Connection] = {}
+    failed: dict[str, Exception] = {}
+    settled = trio.Event()
+    over = trio.Event()
+
+    async def hold(server: Server, checked: Options) -> None:
+        try:
+            async with _opened(server, checked) as connection:
+                opened[server.name] = connection
+                settle()
+                # The body dies first. Its end sets the event, whatever ends it: that is the bound.
+                with trio.CancelScope(shield=True):
+                    await over.wait()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it costs this server alone, or leaves bare
+            failed[server.name] = error
+            if on_error == "warn":
+                logger.warning("%s", error)
+            settle()
+
+    def settle() -> None:
+        if len(opened) + len(failed) == len(options) or (failed and on_error == "raise"):
+            settled.set()
+
+    async with bare_nursery() as nursery:
+        try:
+            for server, checked in options.values():
+                nursery.start_soon(hold, server, checked)
+            if options:
+                await settled.wait()
+            if failed and on_error == "raise":
+                nursery.cancel_scope.cancel()  # those that are still opening
+                raise next(iter(failed.values()))
+            in_order = {name: opened[name] for name in options if name in opened}
+            yield Connections(in_order, failed)
+        finally:
+            over.set()
+
+
+@asynccontextmanager
+async def _opened(server: Server, options: Options) -> AsyncIterator[Connection]:
+    """One connection, from its first start to the last thing gone."""
+    async with bare_nursery() as deliveries:
+        for delivery in options.deliveries:
+            deliveries.start_soon(delivery.run)
+        try:
+            async with bare_nursery() as nursery:
+                connection = await _open(nursery, server, options)
+                being_cancelled = False
+                try:
+                    yield connection
+                except trio.Cancelled:
+                    being_cancelled = True
+                    raise
+                finally:
+                    connection.close_soon(let_leave=being_cancelled)
+                    nursery.cancel_scope.cancel()  # whoever still listens; the transport is shielded
+        finally:
+            for delivery in options.deliveries:
+                delivery.finish()
+
+
+async def _open(nursery: trio.Nursery, server: Server, options: Options) -> Connection:
+    """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
+    if server.command is None:
+        raise NotImplementedError("servers with a url are not available yet")
+    starts: list[Connection] = []
+    try:
+        with trio.move_on_after(math.inf if server.start_timeout is None else server.start_timeout):
+            return await _negotiated(nursery, server, options, starts)
+        raise _start_error(server, f"it was not ready within {server.start_timeout:g} s (start_timeout)", starts)
+    except BaseException:
+        for connection in starts:
+            connection.close_soon()
+        raise
+
+
+async def _negotiated(
+    nursery: trio.Nursery, server: Server, options: Options, starts: list[Connection]
+) -> Connection:
+    key = (server.command, server.args, server.cwd)
+    negotiation = Negotiation(server.protocol, ERAS.recall(key))
+    while True:
+        connection = Connection(server, server.name, options)
+        on_stderr = None if options.stderr is None else options.stderr.put
+        transport = await StdioTransport.start(server, connection.handlers, on_stderr)
+        connection.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
+        starts.append(connection)
+        decision, lost = await negotiate(transport, negotiation, options.client_info, options.capabilities)
+        if isinstance(decision, Agreed):
+            break
+        if not isinstance(decision, Restart):
+            ERAS.forget(key)
+            reason = decision.reason if isinstance(decision, Refused) else ""
+            raise _start_error(server, reason, starts, lost)
+    ERAS.remember(key, decision.era)
+    connection.agree(decision)
+    try:
+        await connection.refresh_tools()
+    except ServerStoppedError as error:
+        raise _start_error(server, "", starts, error) from error
+    except MCPError as error:
+        raise _start_error(server, f"tools/list failed: {error}", starts) from error
+    return connection
+
+
+def _start_error(
+    server: Server, reason: str, starts: list[Connection], lost: ServerStoppedError | None = None
+) -> ServerStartError:
+    """The error of a server that never came up. It tells the last start, with the stderr of both."""
+    tails = [connection.stderr_tail for connection in starts]
+    error = ServerStartError(
+        server.name,
+        (reason or (lost.reason if lost is not None else "")) + path_hint(server),
+        command=server.redacted_command,
+        returncode=None if lost is None else lost.returncode,
+        stderr_tail=tails[-1] if tails else "",
+        first_stderr_tail=tails[0] if len(tails) > 1 else "",
+        junk=() if lost is None else lost.junk,
+        redactor=server.redactor,
+    )
+    error.__cause__ = lost
+    return error

@@ -1,0 +1,80 @@
+"""What a program wants of its connections, besides the server: checked once, before anything is started."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import InvalidServerError
+from ..models.server import Server
+from ..version import __version__
+from .delivery import Delivery
+
+#: The levels of notifications/message as Python's.
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "alert": logging.CRITICAL,
+    "emergency": logging.CRITICAL,
+}
+
+
+class Options:
+    """The options of one connection, and the deliveries to its plain functions."""
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        client_info: Mapping[str, Any] | None = None,
+        on_elicit: Callable[..., Any] | None = None,
+        on_log: Callable[..., Any] | None = None,
+        on_stderr: Callable[[str], object] | None = None,
+    ) -> None:
+        if not isinstance(server, Server):
+            raise InvalidServerError("server", f"expected a Server, got {type(server).__name__}")
+        for name, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
+            if function is not None and not callable(function):
+                raise InvalidServerError(name, f"expected a function, got {type(function).__name__}")
+        if on_elicit is not None or on_log is not None:
+            which = "on_elicit" if on_elicit is not None else "on_log"
+            raise NotImplementedError(f"{which} is not available yet")
+        #: What this client says it is, in every request or in the handshake.
+        self.client_info = _checked_info(client_info)
+        #: What this client can be asked for.
+        self.capabilities: dict[str, Any] = {}
+        self.log: Delivery[str, str | None, Any] = Delivery(_to_logger(server), "a log handler")
+        self.stderr = None if on_stderr is None else Delivery(on_stderr, "on_stderr")
+
+    @property
+    def deliveries(self) -> tuple[Delivery[Any], ...]:
+        """Everything that needs a task of the connection."""
+        return (self.log,) if self.stderr is None else (self.log, self.stderr)  # type: ignore[return-value] # any item
+
+
+def _checked_info(info: Mapping[str, Any] | None) -> dict[str, Any]:
+    if info is None:
+        return {"name": "trio_mcp", "version": __version__}
+    if not isinstance(info, Mapping):
+        raise InvalidServerError("client_info", f"expected a mapping, got {type(info).__name__}")
+    for key in ("name", "version"):
+        if not isinstance(info.get(key), str):
+            raise InvalidServerError("client_info", f"{key}: expected a str, got {type(info.get(key)).__name__}")
+    return dict(info)
+
+
+def _to_logger(server: Server) -> Callable[[str, str | None, Any], None]:
+    logger = logging.getLogger(f"trio_mcp.server.{server.name}")
+
+    def log(level: str, source: str | None, data: Any) -> None:
+        text = data if isinstance(data, str) else repr(data)
+        logger.log(
+            _LEVELS.get(level, logging.INFO), "%s", server.redactor(f"{source}: {text}" if source else text)
+        )
+
+    return log

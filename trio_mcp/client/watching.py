@@ -1,0 +1,133 @@
+"""Who wants to know when a server's list of tools changes, and what has been noticed.
+
+Legacy servers tell unasked. Modern ones tell who listens (`subscriptions/listen`): one request, shared by all
+watchers of a connection, for as long as there are any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..errors import RequestError, ServerStoppedError, renewed
+
+if TYPE_CHECKING:
+    from ..tools.tool import Tool
+    from .connection import Connection
+
+#: Seconds before a listen request that the server ended is made again: doubled each time, up to the second.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+_LISTEN = json.dumps({"notifications": {"toolsListChanged": True}})[1:-1].encode()
+
+
+class Changes:
+    """What one connection has noticed of list changes. Plain counters: notices are many, relistings few."""
+
+    def __init__(self) -> None:
+        self.noticed = 0  # changes, and doubts, so far
+        self.certain = 0  # the last of them that was a change
+        self.listed = 0  # the last of them that the current list takes into account
+        self.closed = False
+        self.watchers = 0
+        self.listening: trio.CancelScope | None = None
+        self.moved = trio.lowlevel.ParkingLot()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the current list may be out of date."""
+        return self.listed < self.noticed
+
+    def notice(self) -> None:
+        """The list has changed."""
+        self.doubt()
+        self.certain = self.noticed
+
+    def doubt(self) -> None:
+        """The list may have changed."""
+        self.noticed += 1
+        self.moved.unpark_all()
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self.closed = True
+        self.moved.unpark_all()
+
+
+class ToolWatch:
+    """An async iterator of the tuples of `Tool` that a connection has after each change of its list."""
+
+    def __init__(self, connection: Connection, changes: Changes) -> None:
+        self._connection = connection
+        self._changes = changes
+        self._seen = changes.listed
+        self._given = connection.tools
+
+    def __aiter__(self) -> ToolWatch:
+        return self
+
+    async def __anext__(self) -> tuple[Tool, ...]:
+        """Wait for the next change; the new tools.
+
+        Raises:
+            RequestError, ProtocolError: listing failed; the old list stays; the next change is waited for.
+            ServerStoppedError: the connection was lost.
+            StopAsyncIteration: it was closed.
+        """
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._connection.error is not None:
+                raise renewed(self._connection.error)
+            if self._changes.closed:
+                raise StopAsyncIteration
+            if self._seen == self._changes.noticed:
+                await self._changes.moved.park()
+                continue
+            certain = self._changes.certain > self._seen
+            self._seen = self._changes.noticed
+            try:
+                await self._connection.catch_up()
+            except trio.ClosedResourceError:
+                continue
+            tools = self._connection.tools
+            if certain or [tool.spec for tool in tools] != [tool.spec for tool in self._given]:
+                self._given = tools
+                return tools
+
+
+@asynccontextmanager
+async def watching(connection: Connection, changes: Changes) -> AsyncIterator[ToolWatch]:
+    """The context of one watcher; the first one of a modern connection starts to listen, the last one ends it."""
+    changes.watchers += 1
+    if changes.watchers == 1 and connection.must_listen:
+        changes.listening = trio.CancelScope()
+        connection.start_soon(_listen, connection, changes.listening)
+    try:
+        yield ToolWatch(connection, changes)
+    finally:
+        changes.watchers -= 1
+        if changes.watchers == 0 and changes.listening is not None:
+            changes.listening.cancel()
+            changes.listening = None
+
+
+async def _listen(connection: Connection, scope: trio.CancelScope) -> None:
+    pause = FIRST_PAUSE
+    with scope:
+        while True:
+            began = trio.current_time()
+            try:
+                # utilities/subscriptions: the answer comes when the server ends the subscription.
+                await connection.listen(_LISTEN)
+            except RequestError:
+                return  # it offers none: such a server never tells
+            except (ServerStoppedError, trio.ClosedResourceError):
+                return
+            if trio.current_time() - began > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
