@@ -1,0 +1,98 @@
+"""What an application decides about a tool, as data, and the call that such decisions are about.
+
+Nothing here carries a policy out: the toolbox does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from attrs import Attribute, field, frozen
+
+if TYPE_CHECKING:
+    from ..models.result import ToolResult
+
+
+@frozen
+class ToolCall:
+    """One call that a model asked for: its id, the tool's name, the arguments as a mapping or as raw JSON."""
+
+    id: str
+    name: str
+    arguments: Any = None
+
+
+if TYPE_CHECKING:
+    Proceed = Callable[[ToolCall], Awaitable[ToolResult]]
+    Wrapper = Callable[[ToolCall, Proceed], Awaitable[ToolResult]]
+
+
+def _as_wrappers(wrap: Iterable[Wrapper]) -> tuple[Wrapper, ...]:
+    if not isinstance(wrap, Iterable):
+        raise TypeError(f"wrap: expected a sequence of wrappers, got {type(wrap).__name__}")
+    wrappers = tuple(wrap)
+    for wrapper in wrappers:
+        if not callable(wrapper):
+            raise TypeError(f"wrap: expected async functions, got {type(wrapper).__name__}")
+    return wrappers
+
+
+def _check_timeout(_: Any, __: Attribute[float | None], value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"timeout: expected seconds or None, got {type(value).__name__}")
+    if not value >= 0:  # NaN too
+        raise ValueError(f"timeout: {value} is no number of seconds")
+
+
+def _check_max_result_bytes(_: Any, __: Attribute[int | None], value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"max_result_bytes: expected int or None, got {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"max_result_bytes: {value} is negative")
+
+
+def _check_flag(_: Any, attribute: Attribute[bool], value: Any) -> None:
+    if type(value) is not bool:
+        raise TypeError(f"{attribute.name}: expected bool, got {type(value).__name__}")
+
+
+def _check_origin(_: Any, __: Attribute[str | None], value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"origin: expected str or None, got {type(value).__name__}")
+
+
+@frozen(kw_only=True)
+class Policy:
+    """What you decide about a tool. It adds to what the tool's annotations say, and never takes away.
+
+    Args:
+        timeout: seconds that one call may take.
+        max_result_bytes: what a result's text is cut to, in bytes of UTF-8.
+        require_approval: the tool runs only after somebody has said yes.
+        sequential: the tool runs alone, even where its server calls it read-only.
+        wrap: async functions `(call, proceed) -> ToolResult` around each call, the outermost first; `await
+            proceed(call)` goes on.
+        origin: the tool's `origin`, in place of "mcp" or "local".
+
+    Raises:
+        TypeError: a field has the wrong type; the message begins with its name.
+        ValueError: a number is negative or NaN; likewise.
+
+    >>> Policy(timeout=30, require_approval=True).timeout
+    30
+    """
+
+    timeout: float | None = field(default=None, validator=_check_timeout)
+    max_result_bytes: int | None = field(default=None, validator=_check_max_result_bytes)
+    require_approval: bool = field(default=False, validator=_check_flag)
+    sequential: bool = field(default=False, validator=_check_flag)
+    wrap: tuple[Wrapper, ...] = field(default=(), converter=_as_wrappers)
+    origin: str | None = field(default=None, validator=_check_origin)
+
+
+NO_POLICY = Policy()

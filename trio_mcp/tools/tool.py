@@ -1,0 +1,177 @@
+"""One tool that can be called, wherever it runs.
+
+A remote tool knows its connection only as a `ToolCaller`: any connection will do, and tests need none.
+Arguments are not validated here: that is the server's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import evolve, field, frozen
+
+from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
+from .naming import tool_name
+from .policy import NO_POLICY, Policy
+
+if TYPE_CHECKING:
+    from ..models.result import ToolResult
+    from ..models.tool import ToolAnnotations, ToolSpec
+
+#: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
+Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
+#: An async function `(progress, total, message)`.
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+#: What a failed remote tool says that says nothing.
+SILENT_FAILURE = "mcp: tool returned an error"
+
+
+class ToolCaller(Protocol):
+    """What a remote tool needs of its connection."""
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Call the tool that the server calls `name`."""
+
+
+class _Run(Protocol):
+    """Runs one tool; `name` is the name that the caller used, for errors."""
+
+    async def __call__(self, name: str, arguments: Arguments, on_progress: OnProgress | None) -> ToolResult: ...
+
+
+@frozen
+class Tool:
+    """A tool that can be called: a server's, or a Python function.
+
+    Attributes:
+        name: what agents call it, such as `mcp__time__get_current_time`.
+        description: what models read about it.
+        spec: the tool as its server lists it, unknown fields kept.
+        policy: what the application decided about it.
+        function: the undecorated function of a local tool, else None.
+    """
+
+    name: str
+    description: str
+    spec: ToolSpec
+    _run: _Run = field(repr=False, hash=False)
+    policy: Policy = NO_POLICY
+    function: Callable[..., Any] | None = field(default=None, repr=False)
+    _origin: str = field(default="mcp", repr=False)
+
+    @property
+    def title(self) -> str | None:
+        """A name for people: the tool's `title`, else the one in its annotations, else None."""
+        return self.spec.title if self.spec.title is not None else self.spec.annotations.title
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The schema of its arguments, with `"type": "object"` added where the root has no type."""
+        schema = self.spec.input_schema
+        return schema if "type" in schema else {"type": "object", **schema}
+
+    @property
+    def input_schema_json(self) -> bytes:
+        """The same schema as the server sent it, byte for byte."""
+        return self.spec.input_schema_json
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The schema of its structured output, where that is an object schema."""
+        return self.spec.output_schema
+
+    @property
+    def annotations(self) -> ToolAnnotations:
+        """What the server says about the tool's manners."""
+        return self.spec.annotations
+
+    @property
+    def remote_name(self) -> str:
+        """What the server itself calls it."""
+        return self.spec.name
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from: "mcp", "local", or what its policy says."""
+        return self._origin if self.policy.origin is None else self.policy.origin
+
+    @property
+    def sequential(self) -> bool:
+        """Whether it runs alone: unless it is marked read-only, and always where the policy says so."""
+        return self.policy.sequential or not self.annotations.read_only_hint
+
+    async def call(self, arguments: Arguments, *, on_progress: OnProgress | None = None) -> ToolResult:
+        """Call the tool. A tool that failed is a result with `is_error`; a broken server raises.
+
+        There is no timeout parameter: use `trio.fail_after`, which also tells the server.
+
+        Args:
+            arguments: a mapping of JSON values; JSON text or bytes, which are forwarded as they are; or None.
+            on_progress: an async function `(progress, total, message)`, run in this task.
+
+        Raises:
+            InvalidArgumentsError: the arguments are no JSON object; nothing was sent.
+            ServerStoppedError: the server went away.
+            RequestError: the server answered with an error.
+            ProtocolError: the server broke the protocol.
+        """
+        return await self._run(self.name, arguments, on_progress)
+
+    async def invoke(self, arguments: Arguments) -> str:
+        """Call the tool and return its text (`ToolResult.as_text`).
+
+        Raises:
+            ToolError: the tool failed; the text is what it said.
+            Exception: everything that `call` raises.
+        """
+        result = await self.call(arguments)
+        text = result.as_text()
+        if result.is_error:
+            raise ToolError(text or SILENT_FAILURE, result)
+        return text
+
+    def with_policy(self, policy: Policy) -> Tool:
+        """The same tool under another policy, which takes the place of the one it had."""
+        if not isinstance(policy, Policy):
+            raise TypeError(f"policy: expected Policy, got {type(policy).__name__}")
+        return evolve(self, policy=policy)
+
+
+@frozen
+class _Remote:
+    """Runs a tool of a server."""
+
+    caller: ToolCaller
+    remote_name: str
+
+    async def __call__(self, name: str, arguments: Arguments, on_progress: OnProgress | None) -> ToolResult:
+        try:
+            return await self.caller.call_tool(self.remote_name, arguments, on_progress=on_progress)
+        except InvalidArgumentsError as error:
+            if error.name != self.remote_name:
+                raise  # another call's, out of on_progress
+            raise InvalidArgumentsError(name, error.reason) from error.__cause__
+        except UnknownToolError as error:
+            if error.name != self.remote_name:
+                raise
+            raise UnknownToolError(name) from error.__cause__
+
+
+def remote_tool(spec: ToolSpec, caller: ToolCaller, server_name: str) -> Tool:
+    """A server's tool as an agent sees it: named by `tool_name`, with a description that says whose it is."""
+    origin = f"Tool {spec.name} from the MCP server {server_name}."
+    return Tool(
+        tool_name(server_name, spec.name),
+        f"{origin} {spec.description}" if spec.description else origin,
+        spec,
+        _Remote(caller, spec.name),
+    )
