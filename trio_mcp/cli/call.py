@@ -1,0 +1,109 @@
+"""`trio-mcp call`: call one tool and show what it gave."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ..client.connection import Connection
+from ..client.opening import open_connection
+from ..errors import UnknownToolError
+from ..models.content import block_to_wire
+from ..models.result import ToolResult
+from ..models.server import Server
+from ..protocol.arguments import encode_arguments
+from ..tools.tool import SILENT_FAILURE, Tool
+from .machine import object_text
+from .progress import CallProgress
+from .running import run_until_signal
+from .targets import CommandLine, ConfigOption, chosen_servers, nearest
+from .terminal import CommandError, note, write, write_error, write_json
+
+
+def call_tool(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    config: ConfigOption = None,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative=(), show_default=False, help="The result as sent.")
+    ] = False,
+    command_line: CommandLine,
+) -> int:
+    """Call one tool.
+
+    TOOL is the server's own name for it, or `mcp__SERVER__TOOL`. JSON is the object of its arguments; "-" reads it
+    from stdin, nothing means no arguments. A failed tool: its text is on stderr, the exit code is 1.
+    """
+    server_name, tool_name, arguments = _understood(words, with_server=command_line is None)
+    (server,) = chosen_servers(server_name, config, command_line)
+    # Before anything is started: what is no JSON object is not worth a process.
+    encoded = encode_arguments(tool_name, _stdin() if arguments == "-" else arguments)
+    return run_until_signal(partial(_call, server, tool_name, encoded, as_json))
+
+
+def _understood(words: tuple[str, ...], *, with_server: bool) -> tuple[str | None, str, str | None]:
+    for word in words:
+        if word.startswith("-") and word != "-":
+            raise CommandError(f"unknown option {word}")
+    names = 2 if with_server else 1
+    if not names <= len(words) <= names + 1:
+        usage = "SERVER TOOL [JSON] --config FILE" if with_server else "TOOL [JSON] -- COMMAND ARGS…"
+        raise CommandError(f"call takes {usage}")
+    server = words[0] if with_server else None
+    return server, words[names - 1], words[names] if len(words) > names else None
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:  # it was closed before we were started
+        raise CommandError("there is no stdin to read")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise CommandError(f"stdin: {error.strerror or error}") from error
+
+
+async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> int:
+    async with open_connection(server) as connection:
+        for warning in connection.warnings:
+            note(f'server "{connection.name}": {warning}')
+        tool = _found(connection, name)
+        with CallProgress(tool.remote_name) as progress:
+            result = await connection.call_tool(
+                tool.remote_name, arguments, on_progress=progress.on_progress if progress.visible else None
+            )
+        if as_json:
+            write_json(object_text(_fields(result)))
+        if result.is_error:
+            write_error(_text(result) or SILENT_FAILURE)
+        elif not as_json:
+            write(_text(result))
+        return 1 if result.is_error else 0
+
+
+def _found(connection: Connection, name: str) -> Tool:
+    for tool in connection.tools:
+        if tool.remote_name == name:
+            return tool
+    for tool in connection.tools:
+        if tool.name == name:
+            return tool
+    names = [tool.remote_name for tool in connection.tools]
+    raise CommandError(str(UnknownToolError(name)) + nearest(name, names))
+
+
+def _text(result: ToolResult) -> str:
+    """What a person reads: the blocks, as `as_text` shows them; the structured value where there are none."""
+    return (ToolResult(result.blocks) if result.blocks else result).as_text()
+
+
+def _fields(result: ToolResult) -> dict[str, Any]:
+    """The CallToolResult of the specification (server/tools), the structured value byte for byte."""
+    fields: dict[str, Any] = {"content": [block_to_wire(block) for block in result.blocks]}
+    if result.structured_json is not None:
+        fields["structuredContent"] = result.structured_json
+    fields["isError"] = result.is_error
+    if result.meta is not None:
+        fields["_meta"] = result.meta
+    return fields

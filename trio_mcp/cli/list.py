@@ -1,0 +1,115 @@
+"""`trio-mcp list`: the tools of one server, or of all servers in a configuration file."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..client.opening import open_connections
+from ..errors import MCPError
+from ..models.server import Server
+from ..tools.tool import Tool
+from .machine import array_text, object_text
+from .running import run_until_signal
+from .targets import CommandLine, ConfigOption, chosen_servers
+from .terminal import CommandError, clean, complain, note, one_line, write, write_json
+
+#: Columns that the arguments and the description need at least to be readable beside the names.
+ROOM_FOR_TEXT = 32
+_HEADINGS = ("server", "tool", "arguments", "description")
+
+
+def list_tools(
+    server: Annotated[str | None, Parameter(help="A server of the file; without it, all of them.")] = None,
+    /,
+    *,
+    config: ConfigOption = None,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative=(), show_default=False, help="An array for programs.")
+    ] = False,
+    command_line: CommandLine,
+) -> int:
+    """List tools.
+
+    A server that fails is reported on stderr and the others are listed all the same; the exit code is 2 then.
+    """
+    servers = chosen_servers(server, config, command_line)
+    return run_until_signal(partial(_list, servers, as_json))
+
+
+async def _list(servers: tuple[Server, ...], as_json: bool) -> int:
+    async with open_connections(servers, on_error="warn") as connections:
+        rows = [(name, tool) for name, connection in connections.items() for tool in connection.tools]
+        if as_json:
+            write_json(array_text([object_text(_fields(name, tool)) for name, tool in rows]))
+        elif rows:
+            write(_table([_cells(name, tool) for name, tool in rows]))
+        for name, connection in connections.items():
+            for warning in connection.warnings:
+                note(f'server "{name}": {warning}')
+            if not connection.tools:
+                note(f'server "{name}" has no tools')
+        for name, failure in connections.failed.items():
+            # Ours name the server themselves.
+            complain(failure if isinstance(failure, MCPError) else CommandError(f'server "{name}": {failure}'))
+        return 2 if connections.failed else 0
+
+
+def _fields(server: str, tool: Tool) -> dict[str, Any]:
+    return {
+        "server": server,
+        "name": tool.name,
+        "remote_name": tool.remote_name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema_json,
+    }
+
+
+def _cells(server: str, tool: Tool) -> tuple[str, str, str, str]:
+    # The first paragraph: some servers give a tool a manual.
+    first = clean(tool.spec.description or "").strip().partition("\n\n")[0]
+    return server, one_line(tool.remote_name), _arguments(tool.input_schema), one_line(first)
+
+
+def _arguments(schema: dict[str, Any]) -> str:
+    """The names of the properties, the optional ones with a question mark."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return ""
+    needed = required if isinstance(required, list) else []
+    return ", ".join(one_line(name) + ("" if name in needed else "?") for name in properties)
+
+
+def _table(rows: list[tuple[str, str, str, str]]) -> str:
+    # Not what rich thinks of it: FORCE_COLOR makes no terminal of a pipe.
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _columns([_HEADINGS, *rows])
+    console = Console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    # Somebody has to type the names: they are whole where there is room, else folded, never cut.
+    names = sum(max(cell_len(row[column]) for row in rows) for column in (0, 1))
+    whole = names + ROOM_FOR_TEXT <= console.width
+    for column, heading in enumerate(_HEADINGS):
+        table.add_column(heading, overflow="fold", no_wrap=whole and column < 2)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def _columns(rows: list[tuple[str, str, str, str]]) -> str:
+    """Aligned columns without a limit: what reads a pipe breaks lines itself."""
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(_HEADINGS) - 1)]
+    lines = []
+    for row in rows:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=False))
+        lines.append("  ".join([*padded, row[-1]]).rstrip())
+    return "\n".join(lines) + "\n"

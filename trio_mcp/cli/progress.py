@@ -1,0 +1,52 @@
+"""The progress of one call as a bar on stderr, for people only: without a terminal nothing is shown."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from .terminal import one_line
+
+
+class CallProgress:
+    """A context manager around one call; `on_progress` is what the call is given when `visible`.
+
+    The bar appears with the first report and is gone when the call is over: quick tools do not flicker.
+    """
+
+    def __init__(self, title: str) -> None:
+        # Not what rich thinks of it: FORCE_COLOR makes no terminal of a pipe.
+        self.visible = sys.stderr is not None and sys.stderr.isatty()
+        self._title = one_line(title)
+        self._task: TaskID | None = None
+        # markup=False: a server's words are no markup.
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}", markup=False),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+
+    def __enter__(self) -> CallProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._bar.stop()
+
+    async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Show one report; the bar pulses as long as there is no total."""
+        amount = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        title = f"{self._title}: {one_line(message)}" if message else self._title
+        task = self._task if self._task is not None else self._bar.add_task(title, amount=amount)
+        self._bar.update(task, description=title, total=total, completed=progress, amount=amount)
+        if self._task is None:
+            self._task = task
+            self._bar.start()

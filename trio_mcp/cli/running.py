@@ -1,0 +1,47 @@
+"""Run one command's async part so that a signal ends it like any cancel: the server is gone before we are.
+
+Ctrl-C and the end of the terminal must not raise in the middle of whatever runs, and SIGTERM must not kill us
+with a server left behind. The server has a session of its own: the terminal's Ctrl-C does not reach it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+
+import trio
+
+
+def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
+    """The exit code of `work`, or 128 + N when signal N ended it. Its exceptions leave as they are."""
+
+    async def main() -> int:
+        arrived: list[int] = []
+        code: int | None = None
+        failure: Exception | None = None
+        with trio.open_signal_receiver(*_signals()) as arrivals:
+            async with trio.open_nursery() as nursery:
+
+                async def watch() -> None:
+                    async for number in arrivals:  # all of them: one that nobody took would be delivered again
+                        arrived.append(number)
+                        nursery.cancel_scope.cancel()
+
+                nursery.start_soon(watch)
+                try:
+                    code = await work()
+                except Exception as error:  # noqa: BLE001  # raised below: the nursery would wrap it in a group
+                    failure = error
+                nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return 128 + arrived[0] if code is None else code
+
+    return trio.run(main)
+
+
+def _signals() -> list[signal.Signals]:
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    known = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    # nohup and shells that start jobs in the background ignore some on purpose.
+    return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,0 +1,74 @@
+"""Which servers a command is about: those of a configuration file, or the one behind `--`.
+
+The options that say so are the same for every command and stand here as types.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ..config import legal_name, load_servers
+from ..models.server import Server
+from .terminal import CommandError, note
+
+ConfigOption = Annotated[Path | None, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")]
+#: What stood behind `--`: cyclopts never sees it, app.py hands it over.
+CommandLine = Annotated[tuple[str, ...] | None, Parameter(parse=False)]
+
+
+def chosen_servers(
+    name: str | None, config: Path | None, command_line: tuple[str, ...] | None
+) -> tuple[Server, ...]:
+    """The servers: all of the file, the one of this name, or the one that the command line starts.
+
+    Raises:
+        CommandError: both or neither are given, or the file has no server of this name.
+        InvalidServerError: the file is no such JSON, or the command line is none.
+    """
+    if command_line is not None:
+        if config is not None:
+            raise CommandError("give --config FILE or -- COMMAND ARGS…, not both")
+        if name is not None:
+            raise CommandError(f'with -- the server is not named: leave out "{name}"')
+        return (_server_of(command_line),)
+    if config is None:
+        raise CommandError("which server? give --config FILE or -- COMMAND ARGS…")
+    loaded = load_servers(config)
+    for warning in loaded.warnings:
+        note(warning)
+    if name is None:
+        return loaded.servers
+    for server in loaded.servers:
+        if server.name == name:
+            return (server,)
+    names = [server.name for server in loaded.servers]
+    raise CommandError(f'no server "{name}" in {config}{nearest(name, names) or _choice(names)}')
+
+
+def nearest(wrong: str, names: Iterable[str]) -> str:
+    """The end of a sentence that names what may have been meant; empty when nothing is near.
+
+    >>> nearest("ecko", ["echo", "add"])
+    '; did you mean "echo"?'
+    """
+    near = difflib.get_close_matches(wrong, list(names), n=3)
+    return "; did you mean " + " or ".join(f'"{name}"' for name in near) + "?" if near else ""
+
+
+def _choice(names: list[str]) -> str:
+    return "; it has " + ", ".join(names) if names else ""
+
+
+def _server_of(command_line: tuple[str, ...]) -> Server:
+    if not command_line:
+        raise CommandError("there is no command behind --")
+    command, *args = command_line
+    name = legal_name(os.path.basename(command)) or "server"
+    # What is typed at a shell expects the shell's environment.
+    return Server(name, command=command, args=tuple(args), env=dict(os.environ))
