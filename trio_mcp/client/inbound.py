@@ -64,8 +64,7 @@ class Inbound:
         if method == "notifications/tools/list_changed":
             self._changes.notice()
         elif method == "notifications/subscriptions/acknowledged":
-            # Nobody can say what changed between the listing and this: a doubt, to be looked into.
-            self._changes.doubt()
+            self._changes.acknowledge()
         elif method == "notifications/message":
             self._logged(params)
         elif method not in _UNUSED:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import RequestError, ServerStoppedError, renewed
+from ..errors import ProtocolError, RequestError, ServerStoppedError, renewed
 
 if TYPE_CHECKING:
     from ..tools.tool import Tool
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Seconds before a listen request that the server ended is made again: doubled each time, up to the second.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Seconds that a server gets to acknowledge that it tells of changes, before the watcher goes on without.
+ACKNOWLEDGE_PATIENCE = 2.0
 
 _LISTEN = json.dumps({"notifications": {"toolsListChanged": True}})[1:-1].encode()
 
@@ -35,6 +37,7 @@ class Changes:
         self.closed = False
         self.watchers = 0
         self.listening: trio.CancelScope | None = None
+        self.settled = trio.Event()  # the server has acknowledged the listening, or will not
         self.moved = trio.lowlevel.ParkingLot()
 
     @property
@@ -52,9 +55,15 @@ class Changes:
         self.noticed += 1
         self.moved.unpark_all()
 
+    def acknowledge(self) -> None:
+        """The server tells of changes from now on. What changed since the listing, nobody can say."""
+        self.settled.set()
+        self.doubt()
+
     def close(self) -> None:
         """Nothing more will come."""
         self.closed = True
+        self.settled.set()
         self.moved.unpark_all()
 
 
@@ -105,8 +114,12 @@ async def watching(connection: Connection, changes: Changes) -> AsyncIterator[To
     changes.watchers += 1
     if changes.watchers == 1 and connection.must_listen:
         changes.listening = trio.CancelScope()
-        connection.start_soon(_listen, connection, changes.listening)
+        changes.settled = trio.Event()
+        connection.start_soon(_listen, connection, changes, changes.listening)
     try:
+        if changes.listening is not None:
+            with trio.move_on_after(ACKNOWLEDGE_PATIENCE):
+                await changes.settled.wait()
         yield ToolWatch(connection, changes)
     finally:
         changes.watchers -= 1
@@ -115,7 +128,7 @@ async def watching(connection: Connection, changes: Changes) -> AsyncIterator[To
             changes.listening = None
 
 
-async def _listen(connection: Connection, scope: trio.CancelScope) -> None:
+async def _listen(connection: Connection, changes: Changes, scope: trio.CancelScope) -> None:
     pause = FIRST_PAUSE
     with scope:
         while True:
@@ -123,8 +136,9 @@ async def _listen(connection: Connection, scope: trio.CancelScope) -> None:
             try:
                 # utilities/subscriptions: the answer comes when the server ends the subscription.
                 await connection.listen(_LISTEN)
-            except RequestError:
-                return  # it offers none: such a server never tells
+            except (RequestError, ProtocolError):  # it offers no subscriptions: such a server never tells
+                changes.settled.set()
+                return
             except (ServerStoppedError, trio.ClosedResourceError):
                 return
             if trio.current_time() - began > LONGEST_PAUSE:

@@ -63,7 +63,8 @@ class Outbox:
             self.bytes_out += written
             if written == len(line):
                 return
-            line, key = line[written:], None  # begun: it cannot be taken back
+            if written:
+                line, key = line[written:], None  # begun: it cannot be taken back
         self._lines[object() if key is None else key] = line
         self._size += len(line)
         self._writer.unpark()

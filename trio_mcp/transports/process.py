@@ -77,14 +77,30 @@ class Process:
         stdin: trio.abc.SendStream,
         stdout: trio.abc.ReceiveStream,
         stderr: trio.abc.ReceiveStream,
+        *,
+        stdin_descriptor: int | None = None,
     ) -> None:
         self._handle = handle
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
+        self._stdin_descriptor = stdin_descriptor
         self.exited = trio.Event()
         #: The leader's exit status, -N for signal N; None while it runs and where it is unknown.
         self.returncode: int | None = None
+
+    def write_now(self, data: bytes) -> int:
+        """Write to stdin without blocking; how many bytes it took.
+
+        Raises:
+            OSError: the pipe is broken.
+        """
+        if self._stdin_descriptor is None:
+            return 0
+        try:
+            return os.write(self._stdin_descriptor, data)
+        except BlockingIOError:
+            return 0
 
     async def watch(self) -> None:
         """Wait for the leader's exit and note it. One task does this for as long as the process lives."""
@@ -98,6 +114,7 @@ class Process:
         children costs no wait at all.
         """
         # basic/lifecycle, "Shutdown", stdio: "First, closing the input stream to the child process (the server)"
+        self._stdin_descriptor = None  # its number may be used again
         await self.stdin.aclose()
         # "Waiting for the server to exit, or sending SIGTERM if the server does not exit within a reasonable
         # time". We send it in any case: the leader may be gone and have left children in its group.
@@ -130,10 +147,8 @@ class Process:
         return self._handle.group_is_empty()
 
 
-async def start_process(
-    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None
-) -> tuple[Process, int]:
-    """Start a command as the leader of a new session and group; the process and its id.
+async def start_process(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Process:
+    """Start a command as the leader of a new session and group.
 
     A bare `command` is looked up on the child's PATH when `env` has one, else on ours. Blocks in a worker thread
     until the new program runs; a cancel meanwhile waits for that, so that nothing is left half started.
@@ -169,7 +184,7 @@ async def start_process(
     for descriptor in (child_in, child_out, child_err):
         os.close(descriptor)
     streams = [trio.lowlevel.FdStream(descriptor) for descriptor in (our_in, our_out, our_err)]
-    return Process(_Group(popen), *streams), our_in
+    return Process(_Group(popen), *streams, stdin_descriptor=our_in)
 
 
 class _Group:

@@ -48,11 +48,14 @@ class StderrTail:
             return
         *ends, rest = (self._line + chunk).split(b"\n")
         for line in ends:
-            self._pass_on(line)
-        while len(rest) > LONGEST_LINE:
-            self._pass_on(rest[:LONGEST_LINE])
-            rest = rest[LONGEST_LINE:]
-        self._line = rest
+            self._pass_on(self._last_piece(line))
+        self._line = self._last_piece(rest)
+
+    def _last_piece(self, line: bytes) -> bytes:
+        while len(line) > LONGEST_LINE:
+            self._pass_on(line[:LONGEST_LINE])
+            line = line[LONGEST_LINE:]
+        return line
 
     def _pass_on(self, line: bytes) -> None:
         if self._on_line is not None:

@@ -8,7 +8,6 @@ is whole, and the error can name the exit status.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -38,22 +37,14 @@ def path_hint(server: Server) -> str:
 class StdioTransport(StreamTransport):
     """A `Transport` over a process of its own. Made by `start`, so that it is never without one."""
 
-    def __init__(
-        self, server: Server, process: Process, stdin: int, handlers: Handlers, stderr: StderrTail
-    ) -> None:
-        def write_now(data: bytes) -> int:
-            try:
-                return os.write(stdin, data)
-            except BlockingIOError:
-                return 0
-
+    def __init__(self, server: Server, process: Process, handlers: Handlers, stderr: StderrTail) -> None:
         super().__init__(
             process.stdin,
             process.stdout,
             handlers,
             name=server.name,
             redactor=server.redactor,
-            write_now=write_now,
+            write_now=process.write_now,
         )
         self._server = server
         self._process = process
@@ -74,7 +65,7 @@ class StdioTransport(StreamTransport):
             raise NotImplementedError("stdio servers need POSIX process groups; HTTP servers work on Windows")
         assert server.command is not None
         try:
-            process, stdin = await start_process(server.command, server.args, dict(server.env or {}), server.cwd)
+            process = await start_process(server.command, server.args, dict(server.env or {}), server.cwd)
         except CannotStart as error:
             raise ServerStartError(
                 server.name,
@@ -82,7 +73,7 @@ class StdioTransport(StreamTransport):
                 command=server.redacted_command,
                 redactor=server.redactor,
             ) from error.__cause__
-        return cls(server, process, stdin, handlers, StderrTail(on_stderr))
+        return cls(server, process, handlers, StderrTail(on_stderr))
 
     @property
     def stderr_tail(self) -> str:

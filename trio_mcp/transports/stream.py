@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import trio
 
-from ..errors import MCPError, ProtocolError, RequestError, renewed
+from ..errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
 from ..protocol.framing import MAX_LINE, LineBuffer
 from ..protocol.messages import (
     Id,
@@ -63,10 +63,8 @@ class _Call:
         self.task: trio.lowlevel.Task | None = None
 
     async def wait(self) -> None:
-        """Sleep until there is an answer or some progress. A checkpoint in any case."""
+        """Sleep until something comes. Only called where nothing has."""
         self.task = trio.lowlevel.current_task()
-        if self.answer is not None or self.progress:
-            self._wake()
         await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     def resolve(self, answer: bytes | Exception) -> None:
@@ -231,7 +229,7 @@ class StreamTransport:
                     await self.leave()
                     self.end(None)
                 else:
-                    self.end(ProtocolError(self.failure or "the peer closed the stream"))
+                    self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
                 nursery.cancel_scope.cancel()
             for stream in (self._send, self._receive):
                 with trio.move_on_after(FLUSH_GRACE):
