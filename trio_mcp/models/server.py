@@ -355,5 +355,5 @@ def _parts_of_header(value: str) -> Iterator[str]:
 
 
 def _without_value(name: str) -> str:
-    """A wrong name as it may be shown: whoever wrote `KEY=value` or `Name: value` there has put a secret into it."""
+    """A wrong name as it may be shown: whoever wrote `KEY=value` or `Name: value` there put a secret into it."""
     return re.split(r"[=:\s]", name, maxsplit=1)[0]
