@@ -51,7 +51,9 @@ class LineBuffer:
 
     def finish(self) -> bytes | None:
         """The last line, where the stream ended without a newline; None where nothing is left."""
-        return None if self.overflowed else self._completed(b"") or None
+        line = self._completed(b"")
+        self.overflowed = self.overflowed or len(line) > self._maximum
+        return None if self.overflowed else line or None
 
     def _completed(self, end: bytes) -> bytes:
         if self._pieces:

@@ -9,6 +9,7 @@ which is slower and takes more (NaN, lone surrogates, a byte order mark, bytes t
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -82,6 +83,14 @@ def decode_json(data: bytes) -> Any:
         raise ProtocolError(f"no JSON: {error}", data) from None
 
 
+def _encode_any(value: Any) -> bytes:
+    """What a peer sent may have lone surrogates, which msgspec does not write."""
+    try:
+        return encode_json(value)
+    except UnicodeEncodeError:
+        return reencode_json(value)
+
+
 def reencode_json(value: Any) -> bytes:
     """Encode what `decode_json` gave, NaN and lone surrogates included: the inverse of its wide path."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -96,7 +105,11 @@ def read_line(data: bytes) -> Sequence[Line]:
     try:
         return (_decode_line(data),)
     except _REFUSALS:  # ValidationError is a DecodeError
+        pass
+    try:
         return _read_widely(data)
+    except RecursionError:  # what could just be decoded may be too deep to be encoded again
+        raise ProtocolError("JSON nested too deeply", data) from None
 
 
 def read_error(data: bytes) -> RequestError | ProtocolError:
@@ -105,36 +118,38 @@ def read_error(data: bytes) -> RequestError | ProtocolError:
         found = decode_json(data)
     except ProtocolError as error:
         return error
-    if not isinstance(found, dict) or not isinstance(found.get("code"), int | float):
+    code = found.get("code") if isinstance(found, dict) else None
+    if not isinstance(code, int) and not (isinstance(code, float) and math.isfinite(code)):
         return ProtocolError("the error of an answer is no JSON-RPC error", data)
     message = found.get("message")
-    return RequestError(int(found["code"]), message if isinstance(message, str) else "", found.get("data"))
+    return RequestError(int(code), message if isinstance(message, str) else "", found.get("data"))
 
 
 def request_line(id: int, method: str, params: bytes) -> bytes:  # noqa: A002 - the protocol's word
     """One request as a line; `params` are encoded already, so that raw arguments pass untouched."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}\n' % (id, method.encode(), params)
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (id, encode_json(method), params)
 
 
 def notification_line(method: str, params: bytes | None = None) -> bytes:
     """One notification as a line."""
     if params is None:
-        return b'{"jsonrpc":"2.0","method":"%b"}\n' % method.encode()
-    return b'{"jsonrpc":"2.0","method":"%b","params":%b}\n' % (method.encode(), params)
+        return b'{"jsonrpc":"2.0","method":%b}\n' % encode_json(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode_json(method), params)
 
 
 def answer_line(id: Id, answer: bytes | RequestError) -> bytes:  # noqa: A002 - the protocol's word
     """One answer as a line: the encoded result, or the error."""
     if isinstance(answer, bytes):
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode_json(id), answer)
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode_any(id), answer)
     error = {"code": answer.code, "message": answer.message}
     if answer.data is not None:
         error["data"] = answer.data
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode_json(id), encode_json(error))
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (_encode_any(id), _encode_any(error))
 
 
-# A token of JSON, or one character of anything else. Strings that are never closed match as one character.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
+# A token of JSON, or one character of anything else. A string that is never closed reaches to the end: looking for
+# its end again from every escaped quote in it would be quadratic.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
 
 
 def salvage_answer_id(data: bytes) -> Id | None:
@@ -145,10 +160,13 @@ def salvage_answer_id(data: bytes) -> Id | None:
     depth = 0
     key = b""
     names = set()
+    value: bytes = b""
     found: bytes = b""
     previous = b""
     for match in _TOKEN.finditer(data):
         token = match[0]
+        if depth == 1 and token in (b",", b"}"):  # a number that has no such end may have been cut
+            found, value = value or found, b""
         if token in (b"{", b"["):
             depth += 1
         elif token in (b"}", b"]"):
@@ -157,7 +175,7 @@ def salvage_answer_id(data: bytes) -> Id | None:
             key = previous
             names.add(key)
         elif depth == 1 and previous == b":" and key == b'"id"':
-            found = token
+            value = token
         if not token.isspace():
             previous = token
     if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:

@@ -15,7 +15,7 @@ def as_number(id: object) -> int | float | None:  # noqa: A002 - the protocol's 
     """
     if isinstance(id, str):
         return int(id) if id.isdecimal() and id.isascii() and len(id) < 20 else None
-    return id if isinstance(id, int | float) else None
+    return id if isinstance(id, int | float) and not isinstance(id, bool) else None
 
 
 class PendingTable(Generic[Waiter]):
