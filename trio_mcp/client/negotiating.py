@@ -54,6 +54,9 @@ async def negotiate(
         except ServerStoppedError as error:
             lost.append(error)
             event = negotiation.exited
+        if method == "initialize":
+            # trio wakes tasks in no order: an answer to the probe that came in the same chunk is told first.
+            await trio.lowlevel.checkpoint()
         send.send_nowait(event)
 
     async def be_patient() -> None:

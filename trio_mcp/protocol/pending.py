@@ -50,7 +50,7 @@ class PendingTable(Generic[Waiter]):
 
     def resolve(self, id: int | str | float | None) -> Waiter | None:  # noqa: A002 - the protocol's word
         """Hand over the waiter of an id, once; None (and counted) where nobody waits."""
-        waiter = self._waiters.pop(as_number(id), None)
+        waiter = self._waiters.pop(id if type(id) is int else as_number(id), None)
         if waiter is None:
             self.late += 1
         return waiter

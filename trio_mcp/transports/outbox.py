@@ -65,9 +65,10 @@ class Outbox:
                 return
             if written:
                 line, key = line[written:], None  # begun: it cannot be taken back
+        if not self._lines and not self._writing:  # else the writer is not asleep
+            self._writer.unpark()
         self._lines[object() if key is None else key] = line
         self._size += len(line)
-        self._writer.unpark()
 
     def take_back(self, key: object) -> bool:
         """Take back a line that has not been written; whether it was still here."""
@@ -112,6 +113,11 @@ class Outbox:
             await self._waiting.park()
 
     def _take_batch(self) -> bytes:
+        if self._size <= BATCH:
+            batch = b"".join(self._lines.values())
+            self._lines.clear()
+            self._size = 0
+            return batch
         taken: list[object] = []
         size = 0
         for key, line in self._lines.items():
