@@ -158,9 +158,12 @@ async def start_process(command: str, args: Sequence[str], env: Mapping[str, str
     """
     found = _look_up(command, env)
     with ExitStack() as on_failure:
-        child_in, our_in = _pipe(on_failure)
-        our_out, child_out = _pipe(on_failure)
-        our_err, child_err = _pipe(on_failure)
+        try:
+            child_in, our_in = _pipe(on_failure)
+            our_out, child_out = _pipe(on_failure)
+            our_err, child_err = _pipe(on_failure)
+        except OSError as error:
+            raise CannotStart(f"no pipes for its standard streams: {error.strerror}") from error
 
         def spawn() -> subprocess.Popen[bytes]:
             # Our ends of the pipes are close-on-exec: no other child holds them open, so that a server

@@ -85,18 +85,27 @@ class StdioTransport(StreamTransport):
         # Without a deadline: its bound is the body that uses the connection, whose end calls `close`. Were it
         # not shielded, an outer cancel would end the writer before a cancelled call could tell the server.
         with trio.CancelScope(shield=True):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch)
-                nursery.start_soon(self._read_output)
-                nursery.start_soon(self.write)
-                nursery.start_soon(self._read_stderr)
-                await self.stirred.wait()
-                await self._conclude()
-                await self._process.stop(self._server.stop_timeout)
-                await self._wait_drained()
-                nursery.cancel_scope.cancel()
-            await self._process.stdout.aclose()
-            await self._process.stderr.aclose()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch)
+                    nursery.start_soon(self._read_output)
+                    nursery.start_soon(self.write)
+                    nursery.start_soon(self._read_stderr)
+                    await self.stirred.wait()
+                    await self._conclude()
+                    await self._process.stop(self._server.stop_timeout)
+                    await self._wait_drained()
+                    nursery.cancel_scope.cancel()
+            except BaseException:  # a bug of ours: it must not leave a process behind
+                self._lost("the connection failed")
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch)
+                    await self._process.stop(0)
+                    nursery.cancel_scope.cancel()
+                raise
+            finally:
+                await self._process.stdout.aclose()
+                await self._process.stderr.aclose()
 
     async def _conclude(self) -> None:
         """Say what has happened: closed by us, at fault, exited, or no output any more."""
@@ -112,10 +121,13 @@ class StdioTransport(StreamTransport):
         if self._closing:  # meanwhile
             self.end(None)
             return
+        self._lost(self._what_happened())
+
+    def _lost(self, reason: str) -> None:
         self.end(
             ServerStoppedError(
                 self._server.name,
-                self._what_happened(),
+                reason,
                 command=self._server.redacted_command,
                 returncode=self._process.returncode,
                 stderr_tail=self.stderr_tail,

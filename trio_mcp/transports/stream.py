@@ -142,6 +142,8 @@ class StreamTransport:
         cancellable: bool = True,
     ) -> bytes:
         """See `Transport.request`. `headers` are for HTTP alone."""
+        # What is cancelled from the start does not happen: the tool may be one that deletes.
+        await trio.lowlevel.checkpoint_if_cancelled()
         if self._outbox.is_full or self._closing:
             await trio.lowlevel.checkpoint()
             await self._outbox.wait_room()
@@ -150,8 +152,10 @@ class StreamTransport:
         id_ = self._pending.add(call)
         if progress_token is not None and on_progress is not None:
             self._by_token[progress_token] = call
+        line = b""
         try:
-            self._hand_over(request_line(id_, method, params), id_, at_once=len(self._pending) == 1)
+            line = request_line(id_, method, params)
+            self._hand_over(line, id_, at_once=len(self._pending) == 1)
             while call.answer is None or call.progress:
                 if not call.progress:
                     await call.wait()
@@ -160,7 +164,8 @@ class StreamTransport:
         except BaseException:
             # Cancelled, or an exception in on_progress: nobody waits for the answer any more.
             # basic/utilities/cancellation: "The `initialize` request MUST NOT be cancelled by clients"
-            if self._pending.forget(id_) and not self._outbox.take_back(id_) and cancellable:
+            was_waiting = self._pending.forget(id_)
+            if was_waiting and line and not self._outbox.take_back(id_) and cancellable:
                 notice = {"requestId": id_, "reason": "the caller was cancelled"}
                 self.notify("notifications/cancelled", encode_json(notice))
             raise
@@ -258,6 +263,7 @@ class StreamTransport:
         try:
             await self._outbox.write()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._outbox.discard()
             self.stirred.set()
 
     # --- the end
