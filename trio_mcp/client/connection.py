@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import trio
@@ -34,6 +35,8 @@ from .watching import Changes, ToolWatch, watching
 if TYPE_CHECKING:
     from ..models.server import Server
     from .options import Options
+
+Read = TypeVar("Read")
 
 
 @attrs.frozen(kw_only=True)
@@ -179,11 +182,7 @@ class Connection:
         if head is None:
             head = self._heads[name] = encode_json({"name": name})[1:-1] + b',"arguments":'
         members = head + encode_arguments(name, arguments)
-        data = await self._exchange("tools/call", members, name, meta, on_progress)
-        result = read_call_result(data)
-        if isinstance(result, InputRequired):
-            raise not_offered(result.requests, data)
-        return result
+        return await self._exchange("tools/call", members, name, _read_tool_result, meta, on_progress)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send any MCP request; its result, decoded. Resources, prompts and completion need nothing more.
@@ -209,37 +208,29 @@ class Connection:
         if meta is not None and not isinstance(meta, Mapping):
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
-        data = await self._exchange(method, encoded, method, meta)
-        result = decode_json(data)
-        if result == []:  # PHP has one literal for an empty list and an empty object
-            return {}
-        if not isinstance(result, dict):
-            raise ProtocolError(f"{method} was answered with something that is no object", data)
-        if result.get("resultType") == "input_required":
-            questions = result.get("inputRequests")
-            raise not_offered(questions if isinstance(questions, dict) else {}, data)
-        return result
+        return await self._exchange(method, encoded, method, partial(_read_result, method), meta)
 
     async def _exchange(
         self,
         method: str,
         members: bytes,
         name: str,
+        read: Callable[[bytes], Read],
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-    ) -> bytes:
-        """Send a request whose params have these encoded members; the undecoded result."""
+    ) -> Read:
+        """Send a request whose params have these encoded members; its result, as `read` reads it."""
         token, deliver = None, None
         if on_progress is not None:
             token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
         params = self._meta.params(members, name, given=meta, token=token)
         try:
-            data = await self._transport.request(method, params, progress_token=token, on_progress=deliver)
+            result = read(await self._transport.request(method, params, progress_token=token, on_progress=deliver))
         except BaseException:
             self._failed_calls += 1
             raise
         self._done_calls += 1
-        return data
+        return result
 
     # --- the list of tools
 
@@ -264,7 +255,7 @@ class Connection:
 
     async def _relist(self) -> None:
         noticed = self._changes.noticed
-        listed = await list_entries(lambda members: self._exchange("tools/list", members, "tools/list"))
+        listed = await list_entries(lambda members: self._exchange("tools/list", members, "tools/list", bytes))
         tools, warnings = choose_tools(listed.entries, self, self.name, self._filter)
         self._tools = tools
         self._warnings = listed.warnings + warnings
@@ -313,7 +304,7 @@ class Connection:
 
     async def listen(self, members: bytes) -> None:
         """Listen for changes until the server ends it."""
-        await self._exchange("subscriptions/listen", members, "subscriptions/listen")
+        await self._exchange("subscriptions/listen", members, "subscriptions/listen", bytes)
 
     def start_soon(self, task: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Start a task that ends with the connection at the latest."""
@@ -369,3 +360,22 @@ class Connection:
             self._error = error
             self.done.set()
         self._changes.close()
+
+
+def _read_tool_result(data: bytes) -> ToolResult:
+    result = read_call_result(data)
+    if isinstance(result, InputRequired):
+        raise not_offered(result.requests, data)
+    return result
+
+
+def _read_result(method: str, data: bytes) -> dict[str, Any]:
+    result = decode_json(data)
+    if result == []:  # PHP has one literal for an empty list and an empty object
+        return {}
+    if not isinstance(result, dict):
+        raise ProtocolError(f"{method} was answered with something that is no object", data)
+    if result.get("resultType") == "input_required":
+        questions = result.get("inputRequests")
+        raise not_offered(questions if isinstance(questions, dict) else {}, data)
+    return result

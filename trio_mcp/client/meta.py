@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import InvalidArgumentsError
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import encode_json
 from ..protocol.versions import META_PREFIX
@@ -36,6 +37,8 @@ class RequestMeta:
         meta = self._constant
         if token is not None:
             meta = _joined(meta, b'"progressToken":%d' % token)
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidArgumentsError(name, f"meta: expected a mapping, got {type(given).__name__}")
         if given:
             rest = {key: value for key, value in given.items() if not self._is_ours(key, token)}
             meta = _joined(meta, encode_arguments(name, rest)[1:-1])

@@ -122,6 +122,9 @@ async def connect(
     """
     options = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
 
+    if not isinstance(nursery, trio.Nursery):
+        raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
+
     async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
         async with _opened(server, options) as connection:
             task_status.started(connection)
@@ -161,6 +164,8 @@ async def open_connections(
     """
     if on_error not in ("raise", "warn"):
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
+    if not isinstance(servers, Iterable):
+        raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
     options: dict[str, tuple[Server, Options]] = {}
     for server in servers:
         checked = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
