@@ -5,9 +5,9 @@ A plain nursery inside an async context manager turns the user's `ValueError` in
 
 - the body raises: that exception leaves, as it is, even where it is a group itself. Whatever else went wrong
   becomes a note on it;
-- the body is fine and one task raises: that exception leaves bare;
+- the body is fine, or was cancelled because of it, and one task raises: that exception leaves bare;
 - several tasks raise: their group leaves;
-- cancellation passes as ever.
+- an outer cancel passes as ever, also where the nursery was cancelled too.
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ import trio
 async def bare_nursery() -> AsyncIterator[trio.Nursery]:
     """`trio.open_nursery`, with errors unwrapped as told above."""
     of_body: BaseException | None = None
-    errors: BaseExceptionGroup[BaseException] | None = None
+    group: BaseExceptionGroup[BaseException] | None = None
     try:
         async with trio.open_nursery(strict_exception_groups=True) as nursery:
             try:
                 yield nursery
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - kept out of the group, and raised below
                 of_body = error
-                raise
-    except BaseExceptionGroup as group:
-        errors = group
-    # Outside the except clause: the exception keeps the context that it was raised in.
-    if errors is None:
-        return
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as raised:
+        group = raised
+    # Outside the except clauses: an exception keeps the context that it was raised in.
     try:
-        if of_body is not None:
-            for other in errors.exceptions:
-                if other is not of_body and not isinstance(other, trio.Cancelled):
-                    of_body.add_note(f"meanwhile: {other!r}")
+        _, of_tasks = (None, None) if group is None else group.split(trio.Cancelled)
+        if of_tasks is not None and isinstance(of_body, BaseExceptionGroup):
+            of_body = of_body.split(trio.Cancelled)[1]  # cancelled because of a task: that has done its duty
+        if of_body is not None and not isinstance(of_body, trio.Cancelled):
+            for other in () if of_tasks is None else of_tasks.exceptions:
+                of_body.add_note(f"meanwhile: {other!r}")
             raise of_body
-        raise errors if len(errors.exceptions) > 1 else errors.exceptions[0]
+        if of_tasks is not None:
+            raise of_tasks if len(of_tasks.exceptions) > 1 else of_tasks.exceptions[0]
+        # The nursery's own cancel has taken every Cancelled; one that an outer scope waits for is raised anew.
+        await trio.lowlevel.checkpoint_if_cancelled()
     finally:
-        del of_body, errors  # a traceback holds this frame: no cycle through it
+        del of_body, group  # a traceback holds this frame: no cycle through it

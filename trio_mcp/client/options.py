@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import InvalidServerError
+from ..errors import InvalidArgumentsError, InvalidServerError
 from ..models.server import Server
+from ..protocol.arguments import encode_arguments
 from ..version import __version__
 from .delivery import Delivery
 
@@ -65,6 +66,10 @@ def _checked_info(info: Mapping[str, Any] | None) -> dict[str, Any]:
     for key in ("name", "version"):
         if not isinstance(info.get(key), str):
             raise InvalidServerError("client_info", f"{key}: expected a str, got {type(info.get(key)).__name__}")
+    try:
+        encode_arguments("client_info", info)
+    except InvalidArgumentsError as error:
+        raise InvalidServerError("client_info", error.reason) from error
     return dict(info)
 
 

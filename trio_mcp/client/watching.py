@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import ProtocolError, RequestError, ServerStoppedError, renewed
+from ..errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
 
 if TYPE_CHECKING:
     from ..tools.tool import Tool
@@ -96,12 +96,15 @@ class ToolWatch:
             if self._seen == self._changes.noticed:
                 await self._changes.moved.park()
                 continue
-            certain = self._changes.certain > self._seen
-            self._seen = self._changes.noticed
+            certain, noticed = self._changes.certain > self._seen, self._changes.noticed
             try:
                 await self._connection.catch_up()
             except trio.ClosedResourceError:
                 continue
+            except MCPError:
+                self._seen = noticed  # told once; a cancel, though, loses no change
+                raise
+            self._seen = noticed
             tools = self._connection.tools
             if certain or [tool.spec for tool in tools] != [tool.spec for tool in self._given]:
                 self._given = tools
@@ -112,7 +115,7 @@ class ToolWatch:
 async def watching(connection: Connection, changes: Changes) -> AsyncIterator[ToolWatch]:
     """The context of one watcher; the first one of a modern connection starts to listen, the last one ends it."""
     changes.watchers += 1
-    if changes.watchers == 1 and connection.must_listen:
+    if changes.watchers == 1 and connection.must_listen and not changes.closed:
         changes.listening = trio.CancelScope()
         changes.settled = trio.Event()
         connection.start_soon(_listen, connection, changes, changes.listening)
