@@ -199,17 +199,15 @@ class _Group:
         self._descriptor = _exit_descriptor(popen.pid)
 
     async def wait_exit(self) -> int | None:
+        look = os.WEXITED | os.WNOWAIT if hasattr(os, "waitid") else None
         if self._descriptor is not None:
             await trio.lowlevel.wait_readable(self._descriptor)
-        elif hasattr(os, "waitid"):
-            await trio.to_thread.run_sync(
-                os.waitid, os.P_PID, self._pid, os.WEXITED | os.WNOWAIT, abandon_on_cancel=True
-            )
-        if not hasattr(os, "waitid"):  # macOS before Python 3.13: unknown until it is reaped
-            return None
         try:
-            flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
-            seen = os.waitid(os.P_PID, self._pid, flags)  # noqa: ASYNC222 - WNOHANG: it does not block
+            if look is None:  # macOS before Python 3.13: unknown until it is reaped
+                return None
+            if self._descriptor is None:
+                await trio.to_thread.run_sync(os.waitid, os.P_PID, self._pid, look, abandon_on_cancel=True)
+            seen = os.waitid(os.P_PID, self._pid, look | os.WNOHANG)  # noqa: ASYNC222 - it does not block
         except ChildProcessError:  # somebody else's SIGCHLD handler reaped it
             return None
         if seen is None:

@@ -45,8 +45,12 @@ PROGRESS_WAITING = 1000
 SAMPLES, SAMPLE_LENGTH = 5, 200
 
 
+#: Stands for a token that is none.
+UNREADABLE = object()
+
+
 class _ProgressToken(msgspec.Struct):
-    token: int | str | float = msgspec.field(name="progressToken")
+    token: int | str | float | None = msgspec.field(name="progressToken")
 
 
 _decode_token = msgspec.json.Decoder(_ProgressToken).decode
@@ -345,14 +349,13 @@ class StreamTransport:
             call.resolve(ProtocolError("an answer with neither result nor error", data))
 
     def _progressed(self, params: bytes) -> None:
+        token: object
         try:
             token = _decode_token(params).token
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            try:
-                token = decode_json(params)["progressToken"]
-            except (ProtocolError, TypeError, LookupError):
-                self.warn_once("notifications/progress", "progress without a token")
-                return
+            token = _token_of(params)
+            if token is UNREADABLE:
+                self.warn_once("notifications/progress", "progress without a token that could be read")
         call = self._by_token.get(as_number(token))
         if call is not None and call.answer is None:
             call.advance(params)
@@ -378,3 +381,12 @@ class StreamTransport:
         if kind not in self._warned_of:
             self._warned_of.add(kind)
             logger.warning('server "%s": %s', self._name, text)
+
+
+def _token_of(params: bytes) -> object:
+    """The token of progress whose params msgspec refuses: null (nobody's), or none that could be one."""
+    try:
+        token = decode_json(params)["progressToken"]
+    except (ProtocolError, TypeError, LookupError):
+        return UNREADABLE
+    return token if token is None or isinstance(token, int | str | float) else UNREADABLE
