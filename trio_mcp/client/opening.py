@@ -266,7 +266,8 @@ async def _negotiated(
             ERAS.forget(key)
             reason = decision.reason if isinstance(decision, Refused) else ""
             raise _start_error(server, reason, starts, lost)
-    ERAS.remember(key, decision.era)
+    if server.protocol == "auto":  # what is pinned says nothing about what the server would rather speak
+        ERAS.remember(key, decision.era)
     connection.agree(decision)
     try:
         await connection.refresh_tools()
