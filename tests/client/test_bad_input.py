@@ -64,5 +64,5 @@ async def test_a_progress_function_that_is_not_async_fails_that_call_alone(host:
     with trio.fail_after(5):
         async with open_connection(SERVER) as connection:
             with pytest.raises(TypeError):
-                await connection.call_tool("echo", on_progress=lambda *_: None)  # type: ignore[arg-type, return-value]
+                await connection.call_tool("echo", on_progress=lambda *_: None)  # type: ignore[arg-type]
             await connection.refresh_tools()

@@ -70,17 +70,16 @@ async def use(connection: Any) -> None:
     async def on_progress(*_: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    await connection.call_tool(connection.tools[0].remote_name, {"text": "a"}, on_progress=on_progress)
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(connection.call_tool, connection.tools[0].remote_name, {"text": "b"})
-    async with connection.watch_tools():
-        await connection.refresh_tools()
+    await connection.call_tool("echo", {"text": "a"}, on_progress=on_progress)
 
 
 async def scoped(server: Server) -> None:
     async with open_connection(server, on_stderr=str) as connection:
-        await use(connection)
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(use, connection)
+        async with connection.watch_tools():
+            await connection.refresh_tools()
 
 
 async def in_a_nursery(server: Server) -> None:

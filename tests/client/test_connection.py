@@ -165,7 +165,7 @@ async def test_unknown_and_malformed_notifications_are_one_warning_each_kind(
     host: FakeHost, caplog: pytest.LogCaptureFixture, era: Any
 ) -> None:
     host.scripts = [serving(era)]
-    odd = [
+    odd: list[dict[str, Any]] = [
         {"method": "notifications/unheard/of"},
         {"method": "notifications/unheard/of", "params": 7},
         {"method": "notifications/message"},
@@ -257,6 +257,22 @@ async def test_stderr_of_a_server_that_dies_is_delivered_before_the_scope_is_lef
             await connection.wait_done()
             assert connection.stderr_tail == "last words\n"
     assert lines == ["last words"]
+
+
+async def test_stderr_is_delivered_to_the_end_under_an_outer_cancel(host: FakeHost) -> None:
+    lines: list[str] = []
+
+    async def say_at_the_end(process: FakeProcess) -> None:
+        await serving(MODERN, deaf_to_eof=True)(process)
+        await process.errors.send_all(b"tidied up\n")
+        process.exit(0)
+
+    host.scripts = [say_at_the_end]
+    with trio.fail_after(5), trio.CancelScope() as scope:
+        async with open_connection(SERVER, on_stderr=lines.append):
+            scope.cancel()
+            await trio.sleep_forever()
+    assert lines == ["tidied up"]
 
 
 async def test_the_tail_is_the_last_64_kib(host: FakeHost) -> None:

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.fakes import DEAF_TO_EOF, LEGACY, MODERN, FakeHost, FakeProcess, Script, after, exiting, serving
-from trio_mcp import InvalidServerError, Server, ServerStartError, open_connections
+from trio_mcp import Connection, InvalidServerError, Server, ServerStartError, open_connections
 
 GOOD = serving(MODERN)
 CRASHING = serving({"server/discover": exiting(1, b"broken\n"), "initialize": exiting(1, b"broken\n")})
@@ -199,6 +199,26 @@ async def test_a_call_that_an_outer_cancel_ends_still_tells_its_server(named: An
     assert scope.cancelled_caught
     for processes in by_name.processes.values():
         assert len(processes[0].params("notifications/cancelled")) == 1
+
+
+async def test_a_shielded_cleanup_under_an_outer_cancel_can_still_call(named: Any) -> None:
+    named(a=GOOD, b=GOOD)
+    said: list[str] = []
+
+    async def tidy_up(connection: Connection) -> None:
+        with trio.CancelScope(shield=True):
+            await wait_all_tasks_blocked()
+            said.append((await connection.call_tool("echo")).content)
+
+    with trio.fail_after(5), trio.CancelScope() as scope:
+        async with open_connections(servers("a", "b")) as connections:
+            try:
+                scope.cancel()
+                await trio.sleep_forever()
+            finally:
+                await tidy_up(connections["a"])
+                await tidy_up(connections["b"])
+    assert said == ["{}", "{}"]
 
 
 async def test_a_cancelled_opening_leaves_nothing(named: Any, autojump_clock: MockClock) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -193,6 +194,20 @@ async def test_a_leader_that_has_exited_stays_unreaped_until_the_group_has_been_
     assert state_of(pid) == "gone"
 
 
+async def test_after_the_end_nothing_is_written_to_a_descriptor_that_may_be_another_by_now(
+    nothing_left: dict[str, str],
+) -> None:
+    process = await start_process(*python("print(input())"), ENV, None)
+    assert process.write_now(b"hello\n") == 6
+    assert await run_to_end(process) == b"hello\n"
+    reader, writer = os.pipe()  # takes the lowest free numbers
+    try:
+        assert process.write_now(b"lost") == 0
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 async def test_a_signal_is_told_as_a_negative_status(nothing_left: dict[str, str]) -> None:
     process = await start_process(*python("import os; os.kill(os.getpid(), 9)"), ENV, None)
     with trio.fail_after(LIMIT):
@@ -305,7 +320,7 @@ async def test_a_cancel_during_the_start_waits_for_it_and_gives_the_process_to_i
     monkeypatch: pytest.MonkeyPatch, nothing_left: dict[str, str]
 ) -> None:
     """The new program may run already: only who gets the `Process` can end it."""
-    spawn, begun, may_go_on = process_module.subprocess.Popen, trio.Event(), threading.Event()
+    spawn, begun, may_go_on = subprocess.Popen, trio.Event(), threading.Event()
     token = trio.lowlevel.current_trio_token()
 
     def slow_spawn(*args: Any, **options: Any) -> Any:
@@ -313,7 +328,7 @@ async def test_a_cancel_during_the_start_waits_for_it_and_gives_the_process_to_i
         may_go_on.wait(LIMIT)
         return spawn(*args, **options)
 
-    monkeypatch.setattr(process_module.subprocess, "Popen", slow_spawn)
+    monkeypatch.setattr(subprocess, "Popen", slow_spawn)
     started: list[Process] = []
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
@@ -334,7 +349,7 @@ async def test_a_start_in_a_cancelled_scope_starts_nothing(
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("started")
 
-    monkeypatch.setattr(process_module.subprocess, "Popen", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     with trio.fail_after(LIMIT), trio.CancelScope() as scope:
         scope.cancel()
         await start_process(*python("input()"), ENV, None)

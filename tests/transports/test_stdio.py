@@ -3,73 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sys
 from typing import Any
 
-import attrs
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
-from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, POLITE, FakeProcess, Manners
-from tests.far_end import Heard, Talk
+from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, FakeProcess
+from tests.far_end import Heard
+from tests.transports.conftest import SERVER, STOP_TIMEOUT
 from trio_mcp.errors import ServerStartError, ServerStoppedError
-from trio_mcp.models.server import Server
 from trio_mcp.transports import outbox as outbox_module
 from trio_mcp.transports import stdio as stdio_module
-from trio_mcp.transports.base import FLUSH_GRACE
-from trio_mcp.transports.process import GROUP_GRACE, TERM_GRACE
+from trio_mcp.transports.process import CannotStart
 from trio_mcp.transports.stdio import DRAIN_GRACE, StdioTransport
-
-STOP_TIMEOUT = 5.0
-SERVER = Server("s", command="/bin/server", args=("--token", "s3cret-s3cret"), stop_timeout=STOP_TIMEOUT)
-
-
-@attrs.define
-class Served(Talk):
-    """A stdio transport that runs, and the process that is none."""
-
-    process: FakeProcess
-    lines: list[str]
-    gone: trio.Event = attrs.Factory(trio.Event)
-
-    async def error(self) -> ServerStoppedError:
-        """What a new call, and so every call, fails with."""
-        outcome = await self.start().outcome()
-        assert isinstance(outcome, ServerStoppedError)
-        return outcome
-
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Any:
-    @asynccontextmanager
-    async def serve(leader: Manners = POLITE, *children: Manners) -> AsyncIterator[Served]:
-        process = FakeProcess(leader, children)
-
-        async def start_process(*_: object) -> FakeProcess:
-            await trio.lowlevel.checkpoint()
-            return process
-
-        monkeypatch.setattr(stdio_module, "start_process", start_process)
-        heard, lines = Heard(), list[str]()
-        with trio.fail_after(100):
-            transport = await StdioTransport.start(SERVER, heard.handlers, lines.append)
-            async with trio.open_nursery() as nursery:
-                served = Served(transport, process.peer, heard, nursery, process, lines)
-
-                async def run() -> None:
-                    await transport.run()
-                    served.gone.set()
-
-                nursery.start_soon(run)
-                try:
-                    yield served
-                finally:
-                    transport.close()
-
-    return serve
-
 
 # --- exit first
 
@@ -268,108 +216,6 @@ async def test_lines_that_were_no_messages_are_shown_in_the_note_redacted(
         assert any("starting with ***" in note for note in error.__notes__)
 
 
-# --- closed by us
-
-
-async def test_a_plain_close_of_a_polite_server_costs_no_time_and_is_no_error(
-    served: Any, autojump_clock: MockClock
-) -> None:
-    async with served(POLITE) as it:
-        it.transport.close()
-        await it.gone.wait()
-    assert trio.current_time() == 0
-    assert it.heard.ends == [None]
-    assert it.process.handle.names == ["EOF", "SIGTERM", "SIGCONT", "reap", "release"]
-
-
-async def test_close_during_drain_grace_is_a_close(served: Any, autojump_clock: MockClock) -> None:
-    async with served(DEAF_TO_EOF) as it:
-        it.process.output.close()
-        await wait_all_tasks_blocked()
-        it.transport.close()
-        assert isinstance(await it.start().outcome(), trio.ClosedResourceError)
-        await it.gone.wait()
-        assert it.heard.ends == [None]
-
-
-async def test_calls_are_failed_at_once_by_close_not_at_the_end_of_the_ladder(
-    served: Any, autojump_clock: MockClock
-) -> None:
-    async with served(DEAF_TO_TERM) as it:
-        call, _ = await it.ask()
-        it.transport.close()
-        assert isinstance(await call.outcome(), trio.ClosedResourceError)
-        assert trio.current_time() == 0
-        await it.gone.wait()
-        assert trio.current_time() == STOP_TIMEOUT + TERM_GRACE
-
-
-async def test_children_in_the_group_are_gone_when_run_returns(served: Any, autojump_clock: MockClock) -> None:
-    async with served(POLITE, DEAF_TO_TERM) as it:
-        it.transport.close()
-        await it.gone.wait()
-        assert it.process.handle.names[-2:] == ["SIGKILL", "release"]
-        assert trio.current_time() == GROUP_GRACE
-
-
-async def test_a_server_that_reads_nothing_is_closed_within_flush_grace_more(
-    served: Any, autojump_clock: MockClock
-) -> None:
-    async with served(DEAF_TO_TERM) as it:
-        it.process.stdin.send_all_hook = trio.sleep_forever
-        call = it.start()
-        await wait_all_tasks_blocked()
-        it.transport.close()
-        await it.gone.wait()
-        assert isinstance(await call.outcome(), trio.ClosedResourceError)
-        assert trio.current_time() == FLUSH_GRACE + STOP_TIMEOUT + TERM_GRACE
-
-
-async def test_output_and_stderr_are_drained_while_the_ladder_runs(served: Any, autojump_clock: MockClock) -> None:
-    """Or a server that flushes could never exit."""
-    async with served(Manners(eof=2.0)) as it:
-        it.transport.close()
-        await trio.sleep(1)
-        await it.process.errors.send_all(b"flushed\n" * 100_000)
-        await it.peer.send(b"x" * 1_000_000)
-        await it.gone.wait()
-        assert trio.current_time() == 2
-        assert it.lines == ["flushed"] * 100_000
-        assert it.transport.statistics().bytes_in == 1_000_000
-        assert it.transport.stderr_tail == ("flushed\n" * 100_000)[-64 * 1024 :]
-
-
-async def test_an_outer_cancel_does_not_end_it_before_close_does(served: Any, autojump_clock: MockClock) -> None:
-    async with served() as it:
-        it.nursery.cancel_scope.cancel()
-        with trio.CancelScope(shield=True):
-            await trio.sleep(100 - 1)
-            call, request = await _shielded_ask(it)
-            await it.peer.answer(request, "alive")
-            assert await call.outcome() == b'"alive"'
-
-
-async def _shielded_ask(it: Served) -> Any:
-    call = it.start()
-    call.scope.shield = True
-    return call, await it.peer.take()
-
-
-async def test_whatever_fails_inside_the_group_is_ended(served: Any, autojump_clock: MockClock) -> None:
-    """A bug in a handler, or in the reader itself, must not leave a process behind."""
-
-    def fail() -> None:
-        raise RuntimeError("a bug")
-
-    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="a bug"), flatten_subgroups=True):
-        async with served(DEAF_TO_EOF) as it:
-            it.heard.on["now"] = fail
-            await it.peer.send({"method": "now"})
-            await trio.sleep_forever()
-    assert it.process.handle.names[:2] == ["EOF", "SIGTERM"]
-    assert it.process.handle.names[-1] == "release"
-
-
 # --- start
 
 
@@ -378,7 +224,7 @@ async def test_a_start_that_fails_leaves_the_cause_not_the_seam(monkeypatch: pyt
 
     async def start_process(*_: object) -> FakeProcess:
         await trio.lowlevel.checkpoint()
-        raise stdio_module.CannotStart("because") from cause
+        raise CannotStart("because") from cause
 
     monkeypatch.setattr(stdio_module, "start_process", start_process)
     with pytest.raises(ServerStartError, match="did not start: because; the server's environment") as caught:
@@ -387,6 +233,6 @@ async def test_a_start_that_fails_leaves_the_cause_not_the_seam(monkeypatch: pyt
 
 
 async def test_on_windows_a_stdio_server_is_not_implemented(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio_module.sys, "platform", "win32")
+    monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(NotImplementedError, match="HTTP"):
         await StdioTransport.start(SERVER, Heard().handlers)
