@@ -38,7 +38,7 @@ def test_other_names_are_not_secret(name: str) -> None:
         (["TOKEN=abc"], ["TOKEN=***"]),
         (["--API-Key", "abc", "--port", "80"], ["--API-Key", "***", "--port", "80"]),
         (["--token", "-x"], ["--token", "***"]),
-        (["--token", "--verbose"], ["--token", "--verbose"]),
+        (["--token", "--verbose"], ["--token", "***"]),
         (["--token"], ["--token"]),
         (["--token="], ["--token=***"]),
         (["--token=a=b"], ["--token=***"]),

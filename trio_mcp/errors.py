@@ -85,7 +85,7 @@ class _ServerError(MCPError):
         status: int | None = None,
         redactor: Redactor = NOTHING_SECRET,
     ) -> None:
-        reason = redactor(" ".join((reason or describe_exit(returncode)).split()))
+        reason = " ".join(redactor(reason or describe_exit(returncode)).split())
         super().__init__(f'server "{server}" {self._happened}: {reason}')
         self.server = server
         self.reason = reason
@@ -102,7 +102,7 @@ class _ServerError(MCPError):
         ]
         for title, text in sections:
             if text.strip():
-                self.add_note(redactor(f"{title}:{_indented(text)}"))
+                self.add_note(f"{title}:{_indented(redactor(text))}")
 
     def _facts(self) -> tuple[Any, ...]:
         return self.args, self.command, self.returncode, self.stderr_tail, self.status
@@ -155,6 +155,13 @@ class ProtocolError(MCPError):
         self.payload = payload[:PAYLOAD_SHOWN]
         if self.payload:
             self.add_note(f"payload: {self.payload}")
+
+    def redact(self, redactor: Redactor) -> None:
+        """Take secrets out of the payload; whoever knows the server's secrets calls this."""
+        shown = redactor(self.payload)
+        if shown != self.payload:
+            self.payload = shown
+            self.__notes__ = [redactor(note) for note in self.__notes__]
 
 
 class AuthError(MCPError):

@@ -93,11 +93,11 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Each argument as it is shown, with the secret values in it."""
     follows_secret_option = False
     for argument in arguments:
-        if follows_secret_option and not argument.startswith("--"):
-            follows_secret_option = False
+        if follows_secret_option:
+            # It may be an option again, and a secret one; hiding its name costs nothing.
+            follows_secret_option = argument.startswith("-") and is_secret_name(argument)
             yield SHOWN, [argument]
             continue
-        follows_secret_option = False
         found = _ASSIGNMENT.fullmatch(argument)
         if found and is_secret_name(found["name"]):
             yield found["name"] + found["sign"] + SHOWN, [found["value"], *found["value"].split()[1:]]

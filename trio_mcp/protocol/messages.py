@@ -83,7 +83,7 @@ def decode_json(data: bytes) -> Any:
         raise ProtocolError(f"no JSON: {error}", data) from None
 
 
-def _encode_any(value: Any) -> bytes:
+def encode_any(value: Any) -> bytes:
     """What a peer sent may have lone surrogates, which msgspec does not write."""
     try:
         return encode_json(value)
@@ -96,8 +96,13 @@ def reencode_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-def read_line(data: bytes) -> Sequence[Line]:
-    """Read one line: usually one message; several only where a peer sent a batch.
+def one_line(data: bytes) -> bytes:
+    """JSON on one line: in strings line ends are escaped, so those that are left stand between tokens."""
+    return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
+
+
+def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:
+    """Read one line: usually one message; several only where a peer sent a batch, and may (`batches`).
 
     Raises:
         ProtocolError: the line is no message. It costs only itself.
@@ -107,9 +112,14 @@ def read_line(data: bytes) -> Sequence[Line]:
     except _REFUSALS:  # ValidationError is a DecodeError
         pass
     try:
-        return _read_widely(data)
+        return _read_widely(data, batches)
     except RecursionError:  # what could just be decoded may be too deep to be encoded again
         raise ProtocolError("JSON nested too deeply", data) from None
+
+
+def has_id(data: bytes) -> bool:
+    """Whether what reads as a notification has an id all the same, one that is none: null, true, an object."""
+    return b'"id"' in data and "id" in decode_json(data)
 
 
 def read_error(data: bytes) -> RequestError | ProtocolError:
@@ -137,14 +147,15 @@ def notification_line(method: str, params: bytes | None = None) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode_json(method), params)
 
 
-def answer_line(id: Id, answer: bytes | RequestError) -> bytes:  # noqa: A002 - the protocol's word
-    """One answer as a line: the encoded result, or the error."""
+def answer_line(id: Id | None, answer: bytes | RequestError) -> bytes:  # noqa: A002 - the protocol's word
+    """One answer as a line: the encoded result, or the error. Without an id where none could be read (basic)."""
+    head = b'{"jsonrpc":"2.0",' if id is None else b'{"jsonrpc":"2.0","id":%b,' % encode_any(id)
     if isinstance(answer, bytes):
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode_any(id), answer)
+        return b'%b"result":%b}\n' % (head, answer)
     error = {"code": answer.code, "message": answer.message}
     if answer.data is not None:
         error["data"] = answer.data
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (_encode_any(id), _encode_any(error))
+    return b'%b"error":%b}\n' % (head, encode_any(error))
 
 
 # A token of JSON, or one character of anything else. A string that is never closed reaches to the end: looking for
@@ -187,9 +198,9 @@ def salvage_answer_id(data: bytes) -> Id | None:
     return id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
 
 
-def _read_widely(data: bytes) -> list[Line]:
+def _read_widely(data: bytes, batches: bool) -> list[Line]:
     value = decode_json(data)
-    elements = value if isinstance(value, list) else [value]
+    elements = value if isinstance(value, list) and batches else [value]
     if not elements or not all(isinstance(element, dict) for element in elements):
         raise ProtocolError("a line that is no JSON-RPC message", data)
     return [_line_of(element) for element in elements]

@@ -290,7 +290,12 @@ class EraMemory:
         return len(self._eras)
 
     def remember(self, key: Hashable, era: Era) -> None:
-        """This server speaks that era. `key` is how it is reached: (command, args, cwd), or its URL."""
+        """This server speaks that era. `key` is how it is reached: (command, args, cwd), or its URL.
+
+        None: nobody can reach it again.
+        """
+        if key is None:
+            return
         with self._lock:
             self._eras.pop(key, None)
             self._eras[key] = era
