@@ -6,6 +6,10 @@ A transport is given three plain functions, which it calls from its own tasks an
 - `on_request(id, method, params)`: a question of the peer, answered later with `respond`;
 - `on_end(error)`: it has ended, by `close` (None) or by loss (what every call now raises).
 
+A server gives two more. `on_junk(data)`: a line that is no message, which its peer is to be told; a client has
+nobody to tell, so there such lines are skipped, counted, and warned of once. `takes_batches()`: whether an array
+of messages is these messages, or none.
+
 `params` are always undecoded bytes, `b""` when absent.
 """
 
@@ -31,11 +35,13 @@ FLUSH_GRACE = 1.0
 
 @attrs.frozen(kw_only=True)
 class Handlers:
-    """The three plain functions that a transport is built with."""
+    """The plain functions that a transport is built with."""
 
     on_notification: Callable[[str, bytes], None]
     on_request: Callable[[Id, str, bytes], None]
     on_end: Callable[[Exception | None], None]
+    on_junk: Callable[[bytes], None] | None = None
+    takes_batches: Callable[[], bool] = lambda: True
 
 
 @attrs.frozen(kw_only=True)
@@ -83,8 +89,8 @@ class Transport(Protocol):
     def notify(self, method: str, params: bytes | None = None) -> None:
         """Hand over a notification."""
 
-    def respond(self, id: Id, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
-        """Answer a question of the peer."""
+    def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
+        """Answer a question of the peer; None where its id could not be read."""
 
     def negotiated(self, version: str) -> None:
         """The revision that both sides speak from now on."""

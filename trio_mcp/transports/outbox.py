@@ -14,8 +14,8 @@ import trio
 #: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
 #: callers, not their memory.
 FULL = 64 * 1024 * 1024
-#: What may wait in all. Notices and answers cannot be held back; a peer that lets this much gather reads nothing.
-OVERFULL = 2 * FULL
+#: The same for notices and answers, which cannot be held back: a peer that lets this much gather reads nothing.
+OVERFULL = FULL
 #: How much is joined into one write: a pipe's worth, so that the rest can still be taken back.
 BATCH = 64 * 1024
 
@@ -32,7 +32,9 @@ class Outbox:
         self._write_now = write_now
         self._lines: dict[object, bytes] = {}  # by request id, or by an object of its own: in order
         self._size = 0
+        self._unheld = 0  # of lines that are no requests
         self._writing = False
+        self._is_read = True
         self._writer = trio.lowlevel.ParkingLot()
         self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
         self.bytes_out = 0
@@ -45,7 +47,7 @@ class Outbox:
     @property
     def is_overfull(self) -> bool:
         """Whether the peer has left so much unread that the connection is of no use."""
-        return self._size >= OVERFULL
+        return self._unheld >= OVERFULL
 
     @property
     def is_empty(self) -> bool:
@@ -58,16 +60,21 @@ class Outbox:
         Raises:
             OSError: only with `at_once`: the pipe is broken.
         """
+        if not self._is_read:
+            return
         if at_once and self._write_now is not None and not self._lines and not self._writing:
             written = self._write_now(line)
             self.bytes_out += written
             if written == len(line):
                 return
             if written:
-                line, key = line[written:], None  # begun: it cannot be taken back
+                line, key = line[written:], ("the rest of", key)  # begun: it cannot be taken back
         if not self._lines and not self._writing:  # else the writer is not asleep
             self._writer.unpark()
-        self._lines[object() if key is None else key] = line
+        if key is None:
+            key = object()
+            self._unheld += len(line)
+        self._lines[key] = line
         self._size += len(line)
 
     def take_back(self, key: object) -> bool:
@@ -80,9 +87,10 @@ class Outbox:
         return True
 
     def discard(self) -> None:
-        """Drop everything: nobody will read it. Whoever waits for room or for the last byte goes on."""
+        """Drop everything, now and later: nobody will read it. Whoever waits for room or the last byte goes on."""
+        self._is_read = False
         self._lines.clear()
-        self._size = 0
+        self._size = self._unheld = 0
         self._writing = False
         self._waiting.unpark_all()
 
@@ -97,7 +105,11 @@ class Outbox:
                 await self._writer.park()
             batch = self._take_batch()
             self._writing = True
-            await self._send.send_all(batch)
+            try:
+                await self._send.send_all(batch)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self.discard()
+                raise
             self._writing = False
             self.bytes_out += len(batch)
             self._waiting.unpark_all()
@@ -116,7 +128,7 @@ class Outbox:
         if self._size <= BATCH:
             batch = b"".join(self._lines.values())
             self._lines.clear()
-            self._size = 0
+            self._size = self._unheld = 0
             return batch
         taken: list[object] = []
         size = 0
@@ -125,6 +137,8 @@ class Outbox:
                 break
             taken.append(key)
             size += len(line)
+            if type(key) is object:
+                self._unheld -= len(line)
         self._size -= size
         if len(taken) == 1:
             return self._lines.pop(taken[0])

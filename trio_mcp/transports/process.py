@@ -25,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Protocol
 
 import trio
@@ -133,7 +134,8 @@ class Process:
             self._handle.reap()
             if not await self._group_empties(GROUP_GRACE):
                 self._handle.signal_group(signal.SIGKILL)
-                await self._group_empties(ORPHAN_GRACE)
+                if not await self._group_empties(ORPHAN_GRACE):
+                    logger.info("something of a server's process group still looks alive after SIGKILL")
         else:
             logger.error("a server process did not end %s s after SIGKILL; it is left behind", KILL_GRACE)
         self._handle.release()
@@ -206,7 +208,11 @@ class _Group:
             if look is None:  # macOS before Python 3.13: unknown until it is reaped
                 return None
             if self._descriptor is None:
-                await trio.to_thread.run_sync(os.waitid, os.P_PID, self._pid, look, abandon_on_cancel=True)
+                await trio.to_thread.run_sync(
+                    partial(os.waitid, os.P_PID, self._pid, look),
+                    limiter=trio.CapacityLimiter(1),  # it waits for as long as the server lives
+                    abandon_on_cancel=True,
+                )
             seen = os.waitid(os.P_PID, self._pid, look | os.WNOHANG)  # noqa: ASYNC222 - it does not block
         except ChildProcessError:  # somebody else's SIGCHLD handler reaped it
             return None

@@ -80,6 +80,7 @@ class StdioTransport(StreamTransport):
         """The last 64 KiB of the server's stderr, as text."""
         return self._stderr.text
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Watch over the process until it and its group are gone; see `Transport.run`."""
         # Without a deadline: its bound is the body that uses the connection, whose end calls `close`. Were it
@@ -154,14 +155,17 @@ class StdioTransport(StreamTransport):
             for drained in self._drained:
                 await drained.wait()
 
+    @trio.lowlevel.enable_ki_protection
     async def _watch(self) -> None:
         await self._process.watch()
         self.stirred.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _read_output(self) -> None:
         await self.read()
         self._drained[0].set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _read_stderr(self) -> None:
         await self._stderr.drain(self._process.stderr)
         self._drained[1].set()

@@ -9,9 +9,7 @@ its `on_progress`, decode its result) it does itself, in its own task, where it 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 import trio
@@ -24,6 +22,7 @@ from ..protocol.messages import (
     answer_line,
     decode_json,
     encode_json,
+    has_id,
     notification_line,
     read_error,
     read_line,
@@ -34,19 +33,17 @@ from ..protocol.pending import PendingTable, as_number
 from ..redaction import NOTHING_SECRET, Redactor
 from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnProgress, TransportStatistics
 from .outbox import Outbox
+from .pending_call import PendingCall
 
 logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: a pipe's worth.
 CHUNK = 64 * 1024
-#: Progress that waits for a busy caller; beyond it the oldest is dropped: the newest is what counts.
-PROGRESS_WAITING = 1000
 #: Of the lines that were no messages, this many are kept to be shown, each clipped.
 SAMPLES, SAMPLE_LENGTH = 5, 200
 
 
-#: Stands for a token that is none.
-UNREADABLE = object()
+UNREADABLE = object()  # stands for a token that is none
 
 
 class _ProgressToken(msgspec.Struct):
@@ -54,39 +51,6 @@ class _ProgressToken(msgspec.Struct):
 
 
 _decode_token = msgspec.json.Decoder(_ProgressToken).decode
-
-
-class _Call:
-    """One request on its way, and the task that sleeps until something comes for it."""
-
-    __slots__ = ("answer", "progress", "task")
-
-    def __init__(self) -> None:
-        self.answer: bytes | Exception | None = None
-        self.progress: deque[bytes] = deque(maxlen=PROGRESS_WAITING)
-        self.task: trio.lowlevel.Task | None = None
-
-    async def wait(self) -> None:
-        """Sleep until something comes. Only called where nothing has."""
-        self.task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._abort)
-
-    def resolve(self, answer: bytes | Exception) -> None:
-        self.answer = answer
-        self._wake()
-
-    def advance(self, params: bytes) -> None:
-        self.progress.append(params)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self.task is not None:
-            trio.lowlevel.reschedule(self.task)
-            self.task = None
-
-    def _abort(self, _: Any) -> trio.lowlevel.Abort:
-        self.task = None
-        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class StreamTransport:
@@ -113,8 +77,8 @@ class StreamTransport:
         self._redactor = redactor
         self._max_line = max_line
         self._outbox = Outbox(send, write_now)
-        self._pending: PendingTable[_Call] = PendingTable()
-        self._by_token: dict[int | float | None, _Call] = {}
+        self._pending: PendingTable[PendingCall] = PendingTable()
+        self._by_token: dict[int | float | None, PendingCall] = {}
         self._closing = False  # by us: no new requests
         self._ended = False
         self._error: MCPError | None = None  # what ended it, where that was not us
@@ -152,7 +116,7 @@ class StreamTransport:
             await trio.lowlevel.checkpoint()
             await self._outbox.wait_room()
             self._check_open()
-        call = _Call()
+        call = PendingCall()
         id_ = self._pending.add(call)
         if progress_token is not None and on_progress is not None:
             self._by_token[progress_token] = call
@@ -187,7 +151,7 @@ class StreamTransport:
         """Hand over a notification; nothing where the connection has ended."""
         self._hand_over(notification_line(method, params))
 
-    def respond(self, id: Id, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
+    def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
         """Answer a question of the peer; nothing where the connection has ended."""
         self._hand_over(answer_line(id, answer))
 
@@ -212,12 +176,13 @@ class StreamTransport:
     def _hand_over(self, line: bytes, key: object = None, *, at_once: bool = False) -> None:
         if self._ended:
             return
+        if key is None and self._outbox.is_overfull:
+            self._fail("does not read: too many messages wait for it")
+            return
         try:
             self._outbox.put(line, key, at_once=at_once)
         except OSError:
             self.stirred.set()  # whoever supervises finds out why the pipe broke
-        if self._outbox.is_overfull:
-            self._fail("does not read: too many messages wait for it")
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -227,23 +192,29 @@ class StreamTransport:
 
     # --- the tasks
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Read and write until the peer ends the stream or `close` is called; see `Transport.run`."""
         with trio.CancelScope(shield=True):  # bounded: `close` ends it
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.read)
-                nursery.start_soon(self.write)
-                await self.stirred.wait()
-                if self._closing:
-                    await self.leave()
-                    self.end(None)
-                else:
-                    self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
-                nursery.cancel_scope.cancel()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self.read)
+                    nursery.start_soon(self.write)
+                    await self.stirred.wait()
+                    if self._closing:
+                        await self.leave()
+                        self.end(None)
+                    else:
+                        self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
+                    nursery.cancel_scope.cancel()
+            finally:
+                # Nothing where it has ended; after a bug of ours, nobody is left waiting.
+                self.end(ServerStoppedError(self._name, "the connection failed"))
             for stream in (self._send, self._receive):
                 with trio.move_on_after(FLUSH_GRACE):
                     await stream.aclose()
 
+    @trio.lowlevel.enable_ki_protection
     async def read(self) -> None:
         """Read until the stream ends. Decides nothing but what a line means."""
         buffer = LineBuffer(self._max_line)
@@ -262,6 +233,7 @@ class StreamTransport:
             self._take(last)
         self.stirred.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def write(self) -> None:
         """Write until the peer does not listen any more."""
         try:
@@ -311,7 +283,7 @@ class StreamTransport:
 
     def _take(self, data: bytes) -> None:
         try:
-            messages = read_line(data)
+            messages = read_line(data, batches=self._handlers.takes_batches())
         except ProtocolError as error:
             self._unreadable(data, error)
             return
@@ -320,6 +292,8 @@ class StreamTransport:
                 self._answered(message, data)
             elif isinstance(message.id, int | str):
                 self._handlers.on_request(message.id, message.method, bytes(message.params))
+            elif message.id is not None or (self._handlers.on_junk is not None and has_id(data)):
+                self._unreadable(data)  # basic: "Requests MUST include a string or integer ID"
             elif message.method == "notifications/progress":
                 self._progressed(bytes(message.params))
             else:
@@ -371,10 +345,13 @@ class StreamTransport:
             assert call is not None
             call.resolve(ProtocolError(f"an answer that cannot be read: {error.reason}", data))
             return
+        if self._handlers.on_junk is not None:
+            self._handlers.on_junk(data)
+            return
         sample = self._redactor(data[: SAMPLE_LENGTH * 4].decode("utf-8", errors="replace"))[:SAMPLE_LENGTH]
         if len(self.junk) < SAMPLES:
             self.junk.append(sample)
-        self.warn_once("junk", f"a line on stdout that is no message was skipped: {sample!r}")
+        self.warn_once("junk", f"a line that is no message was skipped: {sample!r}")
 
     def warn_once(self, kind: str, text: str) -> None:
         """Log one warning of a kind, however often it happens."""
