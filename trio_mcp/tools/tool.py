@@ -6,12 +6,13 @@ Arguments are not validated here: that is the server's business.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
+from .context import CallContext, LocalCall, OnProgress
 from .naming import tool_name
 from .policy import NO_POLICY, Policy
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 #: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
 Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
-#: An async function `(progress, total, message)`.
-OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 #: What a failed remote tool says that says nothing.
 SILENT_FAILURE = "mcp: tool returned an error"
@@ -45,7 +44,7 @@ class ToolCaller(Protocol):
 class _Run(Protocol):
     """Runs one tool; `name` is the name that the caller used, for errors."""
 
-    async def __call__(self, name: str, arguments: Arguments, on_progress: OnProgress | None) -> ToolResult: ...
+    async def __call__(self, name: str, arguments: Arguments, context: CallContext) -> ToolResult: ...
 
 
 @frozen
@@ -124,7 +123,11 @@ class Tool:
             RequestError: the server answered with an error.
             ProtocolError: the server broke the protocol.
         """
-        return await self._run(self.name, arguments, on_progress)
+        return await self.run(arguments, LocalCall(on_progress))
+
+    async def run(self, arguments: Arguments, context: CallContext) -> ToolResult:
+        """Call the tool for somebody else: `context` is how that one is spoken to. What `ToolServer` does."""
+        return await self._run(self.name, arguments, context)
 
     async def invoke(self, arguments: Arguments) -> str:
         """Call the tool and return its text (`ToolResult.as_text`).
@@ -153,9 +156,9 @@ class _Remote:
     caller: ToolCaller
     remote_name: str
 
-    async def __call__(self, name: str, arguments: Arguments, on_progress: OnProgress | None) -> ToolResult:
+    async def __call__(self, name: str, arguments: Arguments, context: CallContext) -> ToolResult:
         try:
-            return await self.caller.call_tool(self.remote_name, arguments, on_progress=on_progress)
+            return await self.caller.call_tool(self.remote_name, arguments, on_progress=context.on_progress)
         except InvalidArgumentsError as error:
             if error.name != self.remote_name:
                 raise  # another call's, out of on_progress

@@ -1,0 +1,70 @@
+"""What is wrong with a value, in words that a model can act on: where, what was expected, what came."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+_EXPECTED = re.compile(r"Expected `(?P<expected>[^`]*)`(?P<bound>[^,-]*)(?:, got `(?P<got>[^`]*)`)?")
+_PATH = re.compile(r" - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$")
+_FIELD = re.compile(r"object (missing required|contains unknown) field (.*)", re.DOTALL)
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+
+
+def worded(error: msgspec.ValidationError, schema: dict[str, Any] | None = None) -> str:
+    """What a failed decoding means. Where the schema is given, the choices of an enum are named.
+
+    >>> try:
+    ...     msgspec.json.decode(b'{"a": "x"}', type=dict[str, int])
+    ... except msgspec.ValidationError as error:
+    ...     worded(error)
+    '[...]: expected int, got str'
+    """
+    text = str(error)
+    found = _PATH.search(text)
+    path = found["path"].removeprefix(".") if found else ""
+    text = _PATH.sub("", text)
+    expected = _EXPECTED.fullmatch(text)
+    choices = _choices(schema, path) if schema is not None and text.startswith("Invalid enum value") else ""
+    if expected:
+        text = f"expected {expected['expected']}{expected['bound'].rstrip()}"
+        text += f", got {expected['got']}" if expected["got"] else ""
+    elif choices:
+        text = f"expected {choices}, got {text.removeprefix('Invalid enum value ')}"
+    else:
+        text = text[:1].lower() + text[1:].replace("`", "")
+    field = _FIELD.fullmatch(text)
+    if field:
+        path = f"{path}.{field[2]}" if path else field[2]
+        text = "missing, but required" if field[1].startswith("missing") else "unknown field"
+    if found and found["key"]:
+        path = f"a key of {path}" if path else "a key"
+    return f"{path}: {text}" if path else text
+
+
+def _choices(schema: dict[str, Any], path: str) -> str:
+    """The values that the schema admits at a path; empty where it does not lead to an enum."""
+    nodes: list[dict[str, Any]] = [schema]
+    for step in _STEP.findall(path):
+        nodes = [inner for node in nodes for inner in _inside(schema, node, step)]
+    values = [value for node in nodes for part in _parts(schema, node) for value in part.get("enum", ())]
+    return " or ".join(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+def _inside(schema: dict[str, Any], node: dict[str, Any], step: str) -> Iterator[dict[str, Any]]:
+    for part in _parts(schema, node):
+        named, members, others = part.get("properties", {}), part.get("items"), part.get("additionalProperties")
+        for inner in (members, others) if step.startswith("[") else (named.get(step),):
+            if isinstance(inner, dict):
+                yield inner
+
+
+def _parts(schema: dict[str, Any], node: dict[str, Any]) -> list[dict[str, Any]]:
+    """A node of the schema with its reference followed, and each part of a union."""
+    if "$ref" in node:
+        node = schema.get("$defs", {}).get(node["$ref"].removeprefix("#/$defs/"), {})
+    return [node, *(inner for part in node.get("anyOf", ()) for inner in _parts(schema, part))]
