@@ -322,14 +322,6 @@ async def test_a_wrong_argument_is_named_before_anything_is_started(
     assert host.processes == []
 
 
-@pytest.mark.parametrize("name", ["on_elicit", "on_log"])
-async def test_what_is_not_there_yet_says_so(host: FakeHost, name: str) -> None:
-    with pytest.raises(NotImplementedError, match=name):
-        async with open_connection(SERVER, **{name: print}):  # type: ignore[arg-type]
-            raise AssertionError("opened")
-    assert host.processes == []
-
-
 async def test_a_server_with_a_url_is_not_there_yet(host: FakeHost) -> None:
     with trio.fail_after(5), pytest.raises(NotImplementedError, match="url"):
         async with open_connection(Server("s", url="http://localhost/mcp")):

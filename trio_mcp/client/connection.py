@@ -5,13 +5,12 @@ Knows both eras, and no transport: what it is given moves requests and answers. 
 
 from __future__ import annotations
 
-import itertools
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
 
 from ..errors import (
@@ -23,36 +22,23 @@ from ..errors import (
 )
 from ..models.result import InputRequired, ToolResult, read_call_result
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import Id, decode_json, encode_json
-from ..protocol.versions import Agreed, request_meta
-from ..tools.tool import Arguments, OnProgress, Tool
+from ..protocol.messages import Id, decode_json, encode_any
+from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
+from ..redaction import NOTHING_SECRET
+from ..tools.context import OnProgress
+from ..tools.tool import Arguments, Tool
 from ..transports.base import Handlers, Transport
-from .inbound import Inbound, not_offered
+from .inbound import Inbound
 from .listing import choose_tools, list_entries
 from .meta import RequestMeta
+from .requests import Requests, Statistics
 from .watching import Changes, ToolWatch, watching
+
+logger = logging.getLogger("trio_mcp.client")
 
 if TYPE_CHECKING:
     from ..models.server import Server
     from .options import Options
-
-Read = TypeVar("Read")
-
-
-@attrs.frozen(kw_only=True)
-class Statistics:
-    """Counts of one connection since it was opened; bytes are those of messages.
-
-    A failed call is one that raised, a cancelled one included; a tool that ran and failed is done.
-    """
-
-    calls_in_flight: int
-    calls_done: int
-    calls_failed: int
-    bytes_in: int
-    bytes_out: int
-    late_answers: int
-    skipped_lines: int
 
 
 class Connection:
@@ -81,17 +67,16 @@ class Connection:
         self._filter = server.tools if server is not None else None
         self._transport: Transport
         self._nursery: trio.Nursery
-        self._meta = RequestMeta()
-        self._tokens = itertools.count(1)
-        self._heads: dict[str, bytes] = {}
-        self._done_calls = self._failed_calls = 0
         self._tools: tuple[Tool, ...] = ()
         self._warnings: tuple[str, ...] = ()
         self._relisting = trio.Lock()
         self._changes = Changes()
         self._error: ServerStoppedError | None = None
         self._gone = trio.Event()
-        self._inbound = Inbound(name, self._changes, options.log, self._respond)
+        elicit = self._elicit if options.elicitor.capabilities else None
+        self._inbound = Inbound(name, self._changes, options.log, self._respond, elicit)
+        redactor = NOTHING_SECRET if server is None else server.redactor
+        self._requests = Requests(options.elicitor, self._inbound, redactor)
         #: What the transport is built with.
         self.handlers = Handlers(
             on_notification=self._inbound.notified, on_request=self._inbound.asked, on_end=self._has_ended
@@ -126,16 +111,7 @@ class Connection:
 
     def statistics(self) -> Statistics:
         """Counts since the connection was opened."""
-        counted = self._transport.statistics()
-        return Statistics(
-            calls_in_flight=counted.in_flight,
-            calls_done=self._done_calls,
-            calls_failed=self._failed_calls,
-            bytes_in=counted.bytes_in,
-            bytes_out=counted.bytes_out,
-            late_answers=counted.late_answers,
-            skipped_lines=counted.skipped_lines,
-        )
+        return self._requests.statistics()
 
     # --- calls
 
@@ -173,16 +149,31 @@ class Connection:
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
+        return (await self.call_tool_raw(name, arguments, on_progress=on_progress, meta=meta))[1]
+
+    async def call_tool_raw(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> tuple[bytes, ToolResult]:
+        """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result."""
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
         if self._filter is not None and name not in self._filter:
             await trio.lowlevel.checkpoint()
             raise UnknownToolError(name)
-        head = self._heads.get(name)
-        if head is None:
-            head = self._heads[name] = encode_json({"name": name})[1:-1] + b',"arguments":'
-        members = head + encode_arguments(name, arguments)
-        return await self._exchange("tools/call", members, name, _read_tool_result, meta, on_progress)
+        head = b'"name":%b,"arguments":' % encode_any(name)
+        return await self._requests.call(
+            "tools/call",
+            head + encode_arguments(name, arguments),
+            name,
+            read_call_result,
+            meta=meta,
+            on_progress=on_progress,
+        )
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send any MCP request; its result, decoded. Resources, prompts and completion need nothing more.
@@ -208,29 +199,7 @@ class Connection:
         if meta is not None and not isinstance(meta, Mapping):
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
-        return await self._exchange(method, encoded, method, partial(_read_result, method), meta)
-
-    async def _exchange(
-        self,
-        method: str,
-        members: bytes,
-        name: str,
-        read: Callable[[bytes], Read],
-        meta: Mapping[str, Any] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Read:
-        """Send a request whose params have these encoded members; its result, as `read` reads it."""
-        token, deliver = None, None
-        if on_progress is not None:
-            token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
-        params = self._meta.params(members, name, given=meta, token=token)
-        try:
-            result = read(await self._transport.request(method, params, progress_token=token, on_progress=deliver))
-        except BaseException:
-            self._failed_calls += 1
-            raise
-        self._done_calls += 1
-        return result
+        return (await self._requests.call(method, encoded, method, partial(_read_result, method), meta=meta))[1]
 
     # --- the list of tools
 
@@ -250,12 +219,12 @@ class Connection:
     async def catch_up(self) -> None:
         """List again unless somebody else has done so since the last change."""
         async with self._relisting:
-            if self._changes.is_behind:
+            if self._changes.is_behind and "tools" in self.capabilities:
                 await self._relist()
 
     async def _relist(self) -> None:
         noticed = self._changes.noticed
-        listed = await list_entries(lambda members: self._exchange("tools/list", members, "tools/list", bytes))
+        listed = await list_entries(lambda members: self._requests.send("tools/list", members, "tools/list"))
         tools, warnings = choose_tools(listed.entries, self, self.name, self._filter)
         self._tools = tools
         self._warnings = listed.warnings + warnings
@@ -304,7 +273,7 @@ class Connection:
 
     async def listen(self, members: bytes) -> None:
         """Listen for changes until the server ends it."""
-        await self._exchange("subscriptions/listen", members, "subscriptions/listen", bytes)
+        await self._requests.send("subscriptions/listen", members, "subscriptions/listen")
 
     def start_soon(self, task: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Start a task that ends with the connection at the latest."""
@@ -316,6 +285,7 @@ class Connection:
     def attach(self, transport: Transport, nursery: trio.Nursery) -> None:
         """Live on this transport, with tasks in this nursery."""
         self._transport = transport
+        self._requests.attach(transport)
         self._nursery = nursery
         nursery.start_soon(self._run)
 
@@ -327,14 +297,25 @@ class Connection:
         self.protocol_version = agreed.version
         self.instructions = agreed.instructions
         if agreed.era == "modern":
-            self._meta = RequestMeta(
-                request_meta(agreed.version, self._options.client_info, self._options.capabilities)
-            )
+            options = self._options
+            meta = request_meta(agreed.version, options.client_info, options.elicitor.capabilities)
+            if options.wants_log:
+                meta[META_LOG_LEVEL] = "debug"
+            self._requests.meta = RequestMeta(meta)
         self._transport.negotiated(agreed.version)
 
         if agreed.era == "legacy":
             # basic/lifecycle: "the client MUST send an `initialized` notification"
             self._transport.notify("notifications/initialized")
+
+    async def prepare(self) -> None:
+        """What comes before the first call: the log level, where somebody listens, and the list of tools."""
+        if self._inbound.era == "legacy" and self._options.wants_log and "logging" in self.capabilities:
+            try:
+                await self._requests.send("logging/setLevel", b'"level":"debug"', "logging/setLevel")
+            except RequestError as error:  # no reason not to open: it sends what it sends
+                logger.warning('server "%s" refuses to set a log level: %s', self.name, error)
+        await self.refresh_tools()
 
     def close_soon(self, *, let_leave: bool = False) -> None:
         """Begin to end; see `Transport.close`."""
@@ -344,6 +325,7 @@ class Connection:
         """Wait until nothing of the connection is left."""
         await self._gone.wait()
 
+    @trio.lowlevel.enable_ki_protection
     async def _run(self) -> None:
         try:
             await self._transport.run()
@@ -355,6 +337,12 @@ class Connection:
     def _respond(self, id_: Id, answer: bytes | RequestError) -> None:
         self._transport.respond(id_, answer)
 
+    def _elicit(self, id_: Id, params: bytes) -> None:
+        async def answer() -> None:
+            self._respond(id_, await self._options.elicitor.answer_question(params))
+
+        self.start_soon(answer)
+
     def _has_ended(self, error: Exception | None) -> None:
         if isinstance(error, ServerStoppedError):
             self._error = error
@@ -362,20 +350,16 @@ class Connection:
         self._changes.close()
 
 
-def _read_tool_result(data: bytes) -> ToolResult:
-    result = read_call_result(data)
-    if isinstance(result, InputRequired):
-        raise not_offered(result.requests, data)
-    return result
-
-
-def _read_result(method: str, data: bytes) -> dict[str, Any]:
+def _read_result(method: str, data: bytes) -> dict[str, Any] | InputRequired:
+    """A result of any method, decoded; what the server asks where it is not finished."""
     result = decode_json(data)
     if result == []:  # PHP has one literal for an empty list and an empty object
         return {}
     if not isinstance(result, dict):
         raise ProtocolError(f"{method} was answered with something that is no object", data)
-    if result.get("resultType") == "input_required":
-        questions = result.get("inputRequests")
-        raise not_offered(questions if isinstance(questions, dict) else {}, data)
-    return result
+    kind = result.get("resultType", "complete")
+    if kind == "complete":
+        return result
+    required = read_call_result(data)  # which also refuses a kind that nobody knows
+    assert isinstance(required, InputRequired)
+    return required

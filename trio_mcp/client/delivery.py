@@ -41,6 +41,7 @@ class Delivery(Generic[*Item]):
         self._finished = True
         self._idle.unpark()
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Deliver until `finish`."""
         # Shielded without a deadline: `finish` ends it, and a plain function cannot wait for trio.
@@ -51,7 +52,13 @@ class Delivery(Generic[*Item]):
                     continue
                 item = self._items.popleft()
                 try:
-                    self._function(*item)
+                    _in_the_open(self._function, item)
                 except Exception:  # a user's function must not end the connection
                     logger.exception("%s raised", self._what)
                 await trio.lowlevel.checkpoint()
+
+
+@trio.lowlevel.disable_ki_protection
+def _in_the_open(function: Callable[[*Item], object], item: tuple[*Item]) -> None:
+    """A user's function is where a KeyboardInterrupt may hit."""
+    function(*item)

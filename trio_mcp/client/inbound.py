@@ -6,14 +6,14 @@ Called by the transport's reader, so nothing here blocks or runs a user's code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ..errors import ProtocolError, RequestError
 from ..protocol.messages import METHOD_NOT_FOUND, Id, decode_json
-from ..tools.tool import OnProgress
+from ..tools.context import OnProgress
 from .delivery import Delivery
 from .watching import Changes
 
@@ -51,12 +51,14 @@ class Inbound:
         changes: Changes,
         log: Delivery[str, str | None, Any],
         respond: Callable[[Id, bytes | RequestError], None],
+        elicit: Callable[[Id, bytes], None] | None,
     ) -> None:
         self.era = ""
         self._name = name
         self._changes = changes
         self._log = log
         self._respond = respond
+        self._elicit = elicit
         self._warned_of: set[str] = set()
 
     def notified(self, method: str, params: bytes) -> None:
@@ -68,7 +70,7 @@ class Inbound:
         elif method == "notifications/message":
             self._logged(params)
         elif method not in _UNUSED:
-            self._warn_once(method, f"the notification {method[:100]!r} is unknown and was dropped")
+            self._warn_once("unknown", f"the notification {method[:100]!r} is unknown and was dropped")
 
     def asked(self, id_: Id, method: str, params: bytes) -> None:
         """A question of the server."""
@@ -78,11 +80,27 @@ class Inbound:
         # basic/utilities/ping: "The receiver MUST respond promptly with an empty response"
         elif method == "ping":
             self._respond(id_, b"{}")
+        elif method == "elicitation/create" and self._elicit is not None:
+            self._elicit(id_, params)
         else:
             self._respond(id_, RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}"))
 
+    def _logged(self, params: bytes) -> None:
+        try:
+            found = decode_json(params)
+            level, source, data = found["level"], found.get("logger"), found["data"]
+        except (ProtocolError, TypeError, LookupError, AttributeError):
+            level = None
+        if not isinstance(level, str):
+            self._warn_once("notifications/message", "a log message that cannot be read was dropped")
+            return
+        self._log.put(level, source if isinstance(source, str) else None, data)
+
     def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Any]:
-        """What the transport is to await, in the caller's task, for each progress notification of one request."""
+        """What the transport is to await, in the caller's task, for each progress notification of one request.
+
+        Progress that cannot be read is dropped: it is no reason to fail a call.
+        """
         if not callable(on_progress):
             raise TypeError(f"on_progress: expected an async function, got {type(on_progress).__name__}")
 
@@ -96,25 +114,7 @@ class Inbound:
 
         return deliver
 
-    def _logged(self, params: bytes) -> None:
-        try:
-            found = decode_json(params)
-            level, source, data = found["level"], found.get("logger"), found["data"]
-        except (ProtocolError, TypeError, LookupError, AttributeError):
-            level = None
-        if not isinstance(level, str):
-            self._warn_once("notifications/message", "a log message that cannot be read was dropped")
-            return
-        self._log.put(level, source if isinstance(source, str) else None, data)
-
     def _warn_once(self, kind: str, text: str) -> None:
         if kind not in self._warned_of:
             self._warned_of.add(kind)
             logger.warning('server "%s": %s', self._name, text)
-
-
-def not_offered(questions: Mapping[str, Any], payload: bytes) -> ProtocolError:
-    """The error of a call whose server asks for something that this client does not offer."""
-    methods = [question.get("method") for question in questions.values() if isinstance(question, dict)]
-    method = next((method for method in methods if isinstance(method, str)), "more input")
-    return ProtocolError(f"the server asks for {method[:100]}, which is not offered", payload)

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
 from ..models.tool import judge_entry
-from ..protocol.messages import decode_json, encode_json, reencode_json
+from ..protocol.messages import decode_json, encode_any, reencode_json
 from ..tools.tool import Tool, ToolCaller, remote_tool
 
 #: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
@@ -49,7 +49,7 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]]) -> Entries:
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        found, next_cursor = _read_page(await ask(b"" if cursor is None else b'"cursor":' + encode_json(cursor)))
+        found, next_cursor = _read_page(await ask(b"" if cursor is None else b'"cursor":' + encode_any(cursor)))
         if found is None:
             warnings.append("tools/list: a page without a list of tools was read as empty")
         entries += found or ()
@@ -84,10 +84,12 @@ def choose_tools(
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
     taken: set[str] = set()
+    offered: set[str] = set()
     for index, entry in enumerate(entries):
         judged = judge_entry(entry, index, taken)
         if wanted is not None and judged.name and judged.name not in wanted:
             continue
+        offered.add(judged.name)
         if isinstance(judged, SkippedToolError):
             warnings.append(str(judged))
             continue
@@ -98,7 +100,7 @@ def choose_tools(
             warnings.append(f'tool "{judged.name}" was skipped: its name {tool.name} is that of "{other}" too')
         else:
             tools[tool.name] = tool
-    missing = [name for name in dict.fromkeys(wanted or ()) if name not in taken]
+    missing = [name for name in dict.fromkeys(wanted or ()) if name not in offered]
     warnings += [f'tool "{name}" is not offered by the server' for name in missing]
     return tuple(tools.values()), tuple(warnings)
 

@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import InvalidArgumentsError
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import encode_json
-from ..protocol.versions import META_PREFIX
 
 
 class RequestMeta:
@@ -23,8 +22,7 @@ class RequestMeta:
 
     def __init__(self, constant: Mapping[str, Any] | None = None) -> None:
         self._constant = encode_json(constant)[1:-1] if constant else b""
-        # A member under the specification's own prefix is the connection's to say, not the caller's.
-        self._reserved = META_PREFIX if constant else None
+        self._reserved = frozenset(constant or ())  # the connection's to say, not the caller's
 
     def params(
         self, members: bytes, name: str, *, given: Mapping[str, Any] | None = None, token: int | None = None
@@ -47,7 +45,7 @@ class RequestMeta:
     def _is_ours(self, key: Any, token: int | None) -> bool:
         if key == "progressToken":
             return token is not None
-        return self._reserved is not None and isinstance(key, str) and key.startswith(self._reserved)
+        return key in self._reserved
 
 
 def _joined(first: bytes, second: bytes) -> bytes:

@@ -33,17 +33,20 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
     except BaseExceptionGroup as raised:
         group = raised
     # Outside the except clauses: an exception keeps the context that it was raised in.
+    of_tasks = None if group is None else group.split(trio.Cancelled)[1]
+    inner: BaseException | None = of_tasks
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+        inner = inner.exceptions[0]
     try:
-        _, of_tasks = (None, None) if group is None else group.split(trio.Cancelled)
         if of_tasks is not None and isinstance(of_body, BaseExceptionGroup):
             of_body = of_body.split(trio.Cancelled)[1]  # cancelled because of a task: that has done its duty
         if of_body is not None and not isinstance(of_body, trio.Cancelled):
-            for other in () if of_tasks is None else of_tasks.exceptions:
-                of_body.add_note(f"meanwhile: {other!r}")
+            if inner is not None:
+                of_body.add_note(f"meanwhile: {inner!r}")
             raise of_body
-        if of_tasks is not None:
-            raise of_tasks if len(of_tasks.exceptions) > 1 else of_tasks.exceptions[0]
+        if inner is not None:
+            raise inner
         # The nursery's own cancel has taken every Cancelled; one that an outer scope waits for is raised anew.
         await trio.lowlevel.checkpoint_if_cancelled()
     finally:
-        del of_body, group  # a traceback holds this frame: no cycle through it
+        del of_body, group, of_tasks, inner  # a traceback holds this frame: no cycle through it

@@ -22,9 +22,10 @@ import trio
 from ..errors import InvalidServerError, MCPError, ServerStartError, ServerStoppedError
 from ..models.server import Server
 from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
+from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
-from ..transports.stdio import StdioTransport, path_hint
 from .connection import Connection
+from .link import Link, stdio_link
 from .negotiating import negotiate
 from .nursery import bare_nursery
 from .options import Options
@@ -79,13 +80,17 @@ async def open_connection(
     Args:
         server: how to reach it.
         client_info: what this client says it is: a mapping with at least `name` and `version`.
-        on_elicit: answers the server's questions to the user. Not available yet.
-        on_log: takes the server's log messages. Not available yet; they go to the logger `trio_mcp.server.<name>`.
+        on_elicit: `async (ElicitRequest) -> ElicitResult`, answers the server's questions to the user. Modern
+            servers: runs in the caller's task, and what it raises ends the call. Legacy ones: in a task of the
+            connection; what it raises is logged, and the server is told "cancel".
+        on_log: a plain function `(level, logger, data)` for each log message of the server; without it they go to
+            the logger `trio_mcp.server.<name>`.
         on_stderr: a plain function for each line that the server writes to stderr (a str without its end).
 
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
         ServerStartError: the server did not come up, within `start_timeout`, and is gone.
+        NotImplementedError: the server has a url, or would be a process on Windows.
 
     Example:
         >>> import sys, trio
@@ -94,8 +99,16 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
-    options = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
-    async with _opened(server, options) as connection:
+    link = stdio_link(server)
+    options = Options(
+        server.name,
+        server.redactor,
+        client_info=client_info,
+        on_elicit=on_elicit,
+        on_log=on_log,
+        on_stderr=on_stderr,
+    )
+    async with opened(link, options) as connection:
         yield connection
 
 
@@ -120,13 +133,21 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
-    options = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
+    link = stdio_link(server)
+    options = Options(
+        server.name,
+        server.redactor,
+        client_info=client_info,
+        on_elicit=on_elicit,
+        on_log=on_log,
+        on_stderr=on_stderr,
+    )
 
     if not isinstance(nursery, trio.Nursery):
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
     async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
-        async with _opened(server, options) as connection:
+        async with opened(link, options) as connection:
             task_status.started(connection)
             await connection.wait_gone()
 
@@ -166,59 +187,69 @@ async def open_connections(
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
-    options: dict[str, tuple[Server, Options]] = {}
+    options: dict[str, tuple[Link, Options]] = {}
     for server in servers:
-        checked = Options(server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr)
-        if server.name in options:
-            raise InvalidServerError("name", f"two servers are called {server.name!r}")
-        options[server.name] = (server, checked)
-    opened: dict[str, Connection] = {}
+        link = stdio_link(server)
+        checked = Options(
+            server.name,
+            server.redactor,
+            client_info=client_info,
+            on_elicit=on_elicit,
+            on_log=on_log,
+            on_stderr=on_stderr,
+        )
+        if link.name in options:
+            raise InvalidServerError("name", f"two servers are called {link.name!r}")
+        options[link.name] = (link, checked)
+    connections: dict[str, Connection] = {}
     failed: dict[str, Exception] = {}
     settled = trio.Event()
     over = trio.Event()
 
-    async def hold(server: Server, checked: Options) -> None:
+    async def hold(link: Link, checked: Options) -> None:
         try:
-            async with _opened(server, checked) as connection:
-                opened[server.name] = connection
+            async with opened(link, checked) as connection:
+                connections[link.name] = connection
                 settle()
                 # The body dies first. Its end sets the event, whatever ends it: that is the bound.
                 with trio.CancelScope(shield=True):
                     await over.wait()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it costs this server alone, or leaves bare
-            failed[server.name] = error
+        except Exception as error:  # whatever it is, it costs this server alone, or leaves bare
+            if link.name in connections:  # open already: what goes wrong now is no failure to open
+                raise
+            failed[link.name] = error
             if on_error == "warn":
                 logger.warning("%s", error)
             settle()
 
     def settle() -> None:
-        if len(opened) + len(failed) == len(options) or (failed and on_error == "raise"):
+        if len(connections) + len(failed) == len(options) or (failed and on_error == "raise"):
             settled.set()
 
     async with bare_nursery() as nursery:
         try:
-            for server, checked in options.values():
-                nursery.start_soon(hold, server, checked)
+            for link, checked in options.values():
+                nursery.start_soon(hold, link, checked)
             if options:
                 await settled.wait()
             if failed and on_error == "raise":
                 nursery.cancel_scope.cancel()  # those that are still opening
                 raise next(iter(failed.values()))
-            in_order = {name: opened[name] for name in options if name in opened}
+            in_order = {name: connections[name] for name in options if name in connections}
             yield Connections(in_order, failed)
         finally:
             over.set()
 
 
 @asynccontextmanager
-async def _opened(server: Server, options: Options) -> AsyncIterator[Connection]:
+async def opened(link: Link, options: Options) -> AsyncIterator[Connection]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as deliveries:
         for delivery in options.deliveries:
             deliveries.start_soon(delivery.run)
         try:
             async with bare_nursery() as nursery:
-                connection = await _open(nursery, server, options)
+                connection = await _open(nursery, link, options)
                 being_cancelled = False
                 try:
                     yield connection
@@ -233,65 +264,63 @@ async def _opened(server: Server, options: Options) -> AsyncIterator[Connection]
                 delivery.finish()
 
 
-async def _open(nursery: trio.Nursery, server: Server, options: Options) -> Connection:
+async def _open(nursery: trio.Nursery, link: Link, options: Options) -> Connection:
     """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
-    if server.command is None:
-        raise NotImplementedError("servers with a url are not available yet")
     starts: list[Connection] = []
     try:
-        with trio.move_on_after(math.inf if server.start_timeout is None else server.start_timeout):
-            return await _negotiated(nursery, server, options, starts)
-        raise _start_error(server, f"it was not ready within {server.start_timeout:g} s (start_timeout)", starts)
+        with trio.move_on_after(math.inf if link.start_timeout is None else link.start_timeout):
+            return await _negotiated(nursery, link, options, starts)
+        raise _start_error(link, f"it was not ready within {link.start_timeout:g} s (start_timeout)", starts)
     except BaseException:
         for connection in starts:
             connection.close_soon()
         raise
 
 
-async def _negotiated(
-    nursery: trio.Nursery, server: Server, options: Options, starts: list[Connection]
-) -> Connection:
-    key = (server.command, server.args, server.cwd)
-    negotiation = Negotiation(server.protocol, ERAS.recall(key))
+async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, starts: list[Connection]) -> Connection:
+    negotiation = Negotiation(link.protocol, ERAS.recall(link.key))
+    on_stderr = None if options.stderr is None else options.stderr.put
     while True:
-        connection = Connection(server, server.name, options)
-        on_stderr = None if options.stderr is None else options.stderr.put
-        transport = await StdioTransport.start(server, connection.handlers, on_stderr)
+        connection = Connection(link.server, link.name, options)
+        transport = await link.start(connection.handlers, on_stderr)
         connection.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
         starts.append(connection)
-        decision, lost = await negotiate(transport, negotiation, options.client_info, options.capabilities)
+        decision, lost = await negotiate(
+            transport, negotiation, options.client_info, options.elicitor.capabilities
+        )
         if isinstance(decision, Agreed):
             break
         if not isinstance(decision, Restart):
-            ERAS.forget(key)
+            ERAS.forget(link.key)
             reason = decision.reason if isinstance(decision, Refused) else ""
-            raise _start_error(server, reason, starts, lost)
-    if server.protocol == "auto":  # what is pinned says nothing about what the server would rather speak
-        ERAS.remember(key, decision.era)
+            raise _start_error(link, reason, starts, lost)
+    # A pinned era says nothing about what the server would rather speak.
+    if link.key is not None and link.protocol == "auto":
+        ERAS.remember(link.key, decision.era)
     connection.agree(decision)
     try:
-        await connection.refresh_tools()
+        await connection.prepare()
     except ServerStoppedError as error:
-        raise _start_error(server, "", starts, error) from error
+        raise _start_error(link, "", starts, error) from error
     except MCPError as error:
-        raise _start_error(server, f"tools/list failed: {error}", starts) from error
+        raise _start_error(link, f"tools/list failed: {error}", starts) from error
     return connection
 
 
 def _start_error(
-    server: Server, reason: str, starts: list[Connection], lost: ServerStoppedError | None = None
+    link: Link, reason: str, starts: list[Connection], lost: ServerStoppedError | None = None
 ) -> ServerStartError:
     """The error of a server that never came up. It tells the last start, with the stderr of both."""
     tails = [connection.stderr_tail for connection in starts]
     error = ServerStartError(
-        server.name,
-        (reason or (lost.reason if lost is not None else "")) + path_hint(server),
-        command=server.redacted_command,
+        link.name,
+        (reason or (lost.reason if lost is not None else "")) + link.hint,
+        command=() if link.server is None else link.server.redacted_command,
         returncode=None if lost is None else lost.returncode,
         stderr_tail=tails[-1] if tails else "",
         first_stderr_tail=tails[0] if len(tails) > 1 else "",
         junk=() if lost is None else lost.junk,
-        redactor=server.redactor,
+        redactor=NOTHING_SECRET if link.server is None else link.server.redactor,
     )
     error.__cause__ = lost
     return error

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InvalidArgumentsError, InvalidServerError
-from ..models.server import Server
 from ..protocol.arguments import encode_arguments
+from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
 from .delivery import Delivery
+from .eliciting import Elicitor, OnElicit
 
 #: The levels of notifications/message as Python's.
 _LEVELS = {
@@ -30,26 +31,26 @@ class Options:
 
     def __init__(
         self,
-        server: Server,
+        name: str,
+        redactor: Redactor = NOTHING_SECRET,
         *,
         client_info: Mapping[str, Any] | None = None,
-        on_elicit: Callable[..., Any] | None = None,
+        on_elicit: OnElicit | None = None,
         on_log: Callable[..., Any] | None = None,
         on_stderr: Callable[[str], object] | None = None,
     ) -> None:
-        if not isinstance(server, Server):
-            raise InvalidServerError("server", f"expected a Server, got {type(server).__name__}")
-        for name, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
+        for field, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
             if function is not None and not callable(function):
-                raise InvalidServerError(name, f"expected a function, got {type(function).__name__}")
-        if on_elicit is not None or on_log is not None:
-            which = "on_elicit" if on_elicit is not None else "on_log"
-            raise NotImplementedError(f"{which} is not available yet")
+                raise InvalidServerError(field, f"expected a function, got {type(function).__name__}")
         #: What this client says it is, in every request or in the handshake.
         self.client_info = _checked_info(client_info)
-        #: What this client can be asked for.
-        self.capabilities: dict[str, Any] = {}
-        self.log: Delivery[str, str | None, Any] = Delivery(_to_logger(server), "a log handler")
+        #: Who answers the server's questions.
+        self.elicitor = Elicitor(name, on_elicit)
+        #: Whether the server is asked to send its log messages, all of them.
+        self.wants_log = on_log is not None
+        self.log: Delivery[str, str | None, Any] = (
+            Delivery(_to_logger(name, redactor), "a log handler") if on_log is None else Delivery(on_log, "on_log")
+        )
         self.stderr = None if on_stderr is None else Delivery(on_stderr, "on_stderr")
 
     @property
@@ -73,13 +74,11 @@ def _checked_info(info: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(info)
 
 
-def _to_logger(server: Server) -> Callable[[str, str | None, Any], None]:
-    logger = logging.getLogger(f"trio_mcp.server.{server.name}")
+def _to_logger(name: str, redactor: Redactor) -> Callable[[str, str | None, Any], None]:
+    logger = logging.getLogger(f"trio_mcp.server.{name}")
 
     def log(level: str, source: str | None, data: Any) -> None:
         text = data if isinstance(data, str) else repr(data)
-        logger.log(
-            _LEVELS.get(level, logging.INFO), "%s", server.redactor(f"{source}: {text}" if source else text)
-        )
+        logger.log(_LEVELS.get(level, logging.INFO), "%s", redactor(f"{source}: {text}" if source else text))
 
     return log

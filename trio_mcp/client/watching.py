@@ -100,7 +100,7 @@ class ToolWatch:
             try:
                 await self._connection.catch_up()
             except trio.ClosedResourceError:
-                continue
+                raise StopAsyncIteration from None
             except MCPError:
                 self._seen = noticed  # told once; a cancel, though, loses no change
                 raise
@@ -131,6 +131,7 @@ async def watching(connection: Connection, changes: Changes) -> AsyncIterator[To
             changes.listening = None
 
 
+@trio.lowlevel.enable_ki_protection
 async def _listen(connection: Connection, changes: Changes, scope: trio.CancelScope) -> None:
     pause = FIRST_PAUSE
     with scope:
