@@ -1,0 +1,72 @@
+"""A ToolServer and a Connection in one process. Nothing is short-circuited: what passes here passes over stdio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from trio.testing import memory_stream_pair
+
+from .client.connection import Connection
+from .client.link import Link
+from .client.nursery import bare_nursery
+from .client.opening import opened
+from .client.options import Options
+from .errors import InvalidServerError
+from .models.server import Server
+from .server.registry import ToolServer
+from .server.streams import StreamService
+from .transports.base import Handlers, Transport
+from .transports.stream import StreamTransport
+
+
+@asynccontextmanager
+async def open_memory_connection(
+    server: ToolServer,
+    *,
+    name: str = "memory",
+    protocol: str = "auto",
+    client_info: Mapping[str, Any] | None = None,
+    on_elicit: Callable[..., Any] | None = None,
+    on_log: Callable[..., Any] | None = None,
+) -> AsyncIterator[Connection]:
+    """Serve a `ToolServer` to a `Connection` in this process: for tests, and for agents that use their own tools.
+
+    An async context manager. Everything goes through the same protocol and the same stream transport as over
+    stdio, but for the pipe.
+
+    Args:
+        server: what to serve.
+        name: goes into every tool name, as `Server.name` does.
+        protocol: "auto", "modern", "legacy", or one revision.
+        client_info, on_elicit, on_log: as in `open_connection`.
+
+    Raises:
+        InvalidServerError: an argument is wrong.
+
+    Example:
+        >>> async def double(server):
+        ...     async with open_memory_connection(server) as connection:
+        ...         return (await connection.call_tool("double", {"number": 4})).content
+    """
+    if not isinstance(server, ToolServer):
+        raise InvalidServerError("server", f"expected a ToolServer, got {type(server).__name__}")
+    Server(name, command="none", protocol=protocol)  # whose rules for both are these too
+    options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log)
+    async with bare_nursery() as nursery:
+
+        async def serve(stream: trio.abc.Stream) -> None:
+            # Not cancelled from outside: the client's end closes its stream, and that ends the service.
+            with trio.CancelScope(shield=True):
+                await StreamService(server, stream, stream, grace=0).run()
+                await trio.aclose_forcefully(stream)
+
+        async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
+            ours, theirs = memory_stream_pair()
+            nursery.start_soon(serve, theirs)
+            return StreamTransport(ours, ours, handlers, name=name)
+
+        async with opened(Link(name=name, protocol=protocol, start=start), options) as connection:
+            yield connection

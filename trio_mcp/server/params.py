@@ -1,0 +1,101 @@
+"""The params of a request, as far as anybody here reads them. Arguments stay the bytes that came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..errors import ProtocolError, RequestError
+from ..protocol.messages import (
+    INVALID_PARAMS,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    decode_json,
+    reencode_json,
+)
+from ..protocol.versions import (
+    LEGACY_VERSIONS,
+    META_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_VERSION,
+    MODERN_VERSIONS,
+)
+
+#: Every revision that is served, the newest first.
+SUPPORTED = [*MODERN_VERSIONS, *LEGACY_VERSIONS]
+
+
+class Params(msgspec.Struct):
+    """The members of the params of any request that is served."""
+
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+    name: Any = None
+    arguments: Raw = Raw()
+    cursor: Any = None
+    level: Any = None
+    notifications: Any = None
+    input_responses: Any = msgspec.field(default=None, name="inputResponses")
+    request_state: Any = msgspec.field(default=None, name="requestState")
+    protocol_version: Any = msgspec.field(default=None, name="protocolVersion")
+    capabilities: Any = None
+    client_info: Any = msgspec.field(default=None, name="clientInfo")
+
+    @property
+    def has_object(self) -> bool:
+        """Whether the arguments are an object, or absent, or null: what a tool can be called with."""
+        arguments = bytes(self.arguments)
+        return not arguments or arguments[:1] == b"{" or arguments == b"null"
+
+
+_decode = msgspec.json.Decoder(Params).decode
+_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Params)}
+
+
+def read_params(data: bytes) -> Params:
+    """The params of a request (`b""` where it has none).
+
+    Raises:
+        RequestError: they are no params.
+    """
+    if not data or data == b"null":
+        return Params()
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        members = decode_json(data)
+        if not isinstance(members, dict):
+            raise RequestError(INVALID_PARAMS, "params: expected an object")
+        meta = members.get("_meta")
+        if meta is not None and not isinstance(meta, dict):
+            raise RequestError(INVALID_PARAMS, "params._meta: expected an object")
+        found = {_NAMES[key]: value for key, value in members.items() if key in _NAMES and key != "arguments"}
+        if "arguments" in members:
+            found["arguments"] = Raw(reencode_json(members["arguments"]))
+    except (ProtocolError, RecursionError) as error:
+        raise RequestError(INVALID_PARAMS, f"params: {error}") from error
+    return Params(**found)
+
+
+def check_modern(meta: dict[str, Any]) -> None:
+    """Check the metadata that every request of the modern era has (basic, "Request metadata").
+
+    Raises:
+        RequestError: something is missing, or the revision is not served.
+    """
+    version = meta[META_VERSION]
+    if not isinstance(version, str):
+        raise RequestError(INVALID_PARAMS, f"params._meta: {META_VERSION}: expected a string")
+    if not isinstance(meta.get(META_CAPABILITIES), dict):
+        raise RequestError(INVALID_PARAMS, f"params._meta: {META_CAPABILITIES}: expected an object")
+    if version not in MODERN_VERSIONS:
+        raise RequestError(
+            UNSUPPORTED_PROTOCOL_VERSION,
+            f"protocol revision {version[:100]} is not supported",
+            {"supported": SUPPORTED, "requested": version},
+        )
+    info = meta.get(META_CLIENT_INFO)
+    if info is not None and not isinstance(info, dict):
+        raise RequestError(INVALID_PARAMS, f"params._meta: {META_CLIENT_INFO}: expected an object")

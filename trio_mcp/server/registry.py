@@ -1,0 +1,196 @@
+"""ToolServer: a name, some tools, and who wants to hear of changes. Knows no transport and no request."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import UnknownToolError
+from ..protocol.messages import encode_any, encode_json, one_line
+from ..protocol.versions import META_SERVER_INFO, Era
+from ..tools.tool import Tool
+
+#: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
+#: which are not offered here.
+_LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
+#: Pages of a listing are made once for each era and thrown away at a change.
+_NO_PAGES: dict[tuple[Era, str | None], bytes] = {}
+
+
+class ToolServer:
+    """Tools to publish, over stdio, in memory, and by other means (specification: server/tools).
+
+    Args:
+        name: what clients are told it is called.
+        version: of your server, for people.
+        instructions: what models are told about the server as a whole.
+        page_size: tools on one page of a listing; None puts all on one.
+        signing_key: signs what clients carry between the rounds of a call (`requestState`). Processes that serve
+            one another's rounds share it; random when not given.
+
+    Example:
+        >>> from trio_mcp import ToolServer, tool
+        >>> @tool
+        ... def shout(text: str) -> str:
+        ...     '''Say it louder.'''
+        ...     return text.upper()
+        >>> server = ToolServer("voices")
+        >>> server.add_tools(shout)
+        >>> [tool.name for tool in server.tools]
+        ['shout']
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        instructions: str | None = None,
+        page_size: int | None = None,
+        signing_key: bytes | None = None,
+    ) -> None:
+        for field, value, empty in (
+            ("name", name, False),
+            ("version", version, False),
+            ("instructions", instructions, True),
+        ):
+            if not (isinstance(value, str) or (empty and value is None)):
+                raise TypeError(f"{field}: expected str, got {type(value).__name__}")
+            if not value and not empty:
+                raise ValueError(f"{field}: is empty")
+        if page_size is not None and (type(page_size) is not int or page_size < 1):
+            raise ValueError(f"page_size: expected at least 1, got {page_size!r}")
+        if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
+            raise ValueError("signing_key: expected at least 16 bytes")
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.page_size = page_size
+        self.signing_key = signing_key or secrets.token_bytes(32)
+        self._tools: dict[str, Tool] = {}
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self._pages = dict(_NO_PAGES)
+
+    def __repr__(self) -> str:
+        return f"<ToolServer {self.name!r}, {len(self._tools)} tools>"
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What clients are told it is: an Implementation of the specification."""
+        return {"name": self.name, "version": self.version}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, in the order in which they came."""
+        return tuple(self._tools.values())
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, if there is one."""
+        return self._tools.get(name)
+
+    def add_tools(self, *tools: Tool) -> None:
+        """Publish tools. One whose name is there already is replaced; connected clients hear of it.
+
+        Raises:
+            TypeError: something is no `Tool` (did you forget `@tool`?).
+            ValueError: a name comes twice in this call, or a tool requires approval, for which MCP has no channel.
+        """
+        added: dict[str, Tool] = {}
+        for tool in tools:
+            if not isinstance(tool, Tool):
+                raise TypeError(f"tools: expected Tool, got {type(tool).__name__}")
+            if tool.name in added:
+                raise ValueError(f"tools: {tool.name!r} comes twice")
+            if tool.policy.require_approval:
+                raise ValueError(f"tools: {tool.name!r} requires approval, and MCP has no channel for that")
+            added[tool.name] = tool
+        if added:
+            self._tools |= added
+            self._changed()
+
+    def remove_tool(self, name: str) -> None:
+        """Publish a tool no more; connected clients hear of it.
+
+        Raises:
+            UnknownToolError: there is none of that name.
+        """
+        if name not in self._tools:
+            raise UnknownToolError(name)
+        del self._tools[name]
+        self._changed()
+
+    # --- for dispatch.py
+
+    def listen(self, key: object, changed: Callable[[], None]) -> None:
+        """Call `changed`, which must not block, after each change of the list."""
+        self._listeners[key] = changed
+
+    def unlisten(self, key: object) -> None:
+        """Stop that."""
+        self._listeners.pop(key, None)
+
+    def page(self, cursor: str | None, era: Era) -> bytes | None:
+        """One page of the listing, encoded; None for a cursor that never was."""
+        found = self._pages.get((era, cursor))
+        if found is None:
+            found = self._make_page(cursor, era)
+            if found is not None:
+                self._pages[era, cursor] = found
+        return found
+
+    def _make_page(self, cursor: str | None, era: Era) -> bytes | None:
+        tools = list(self._tools.values())
+        start = 0
+        if cursor is not None:
+            # A cursor names the tool before the page: one that is removed meanwhile takes its cursor with it.
+            names = [tool.name for tool in tools]
+            if self.page_size is None or cursor not in names:
+                return None
+            start = names.index(cursor) + 1
+        end = len(tools) if self.page_size is None else start + self.page_size
+        entries = b",".join(listed(tool, era) for tool in tools[start:end])
+        members = [b'"tools":[%b]' % entries]
+        if end < len(tools):
+            members.append(b'"nextCursor":' + encode_json(tools[end - 1].name))
+        if era == "modern":
+            members.append(b'"ttlMs":0,"cacheScope":"private"')
+            members.append(self.modern_members)
+        return b"{%b}" % b",".join(members)
+
+    @property
+    def modern_members(self) -> bytes:
+        """What every result of the modern era has, encoded, without braces."""
+        return b'"resultType":"complete","_meta":' + encode_json({META_SERVER_INFO: self.info})
+
+    def _changed(self) -> None:
+        self._pages.clear()
+        for changed in list(self._listeners.values()):
+            changed()
+
+
+def listed(tool: Tool, era: Era) -> bytes:
+    """A tool as tools/list has it, encoded: its schemas byte for byte, but for line ends between tokens."""
+    spec = tool.spec
+    members: dict[str, Any] = {"name": tool.name}
+    if tool.title is not None:
+        members["title"] = tool.title
+    if tool.description:
+        members["description"] = tool.description
+    encoded = encode_any(members)[:-1] + b',"inputSchema":' + _with_type(spec.input_schema, spec.input_schema_json)
+    output = spec.output_schema_json
+    # Legacy clients refuse the whole listing over an output schema whose root is no object.
+    if output is not None and (era == "modern" or spec.output_schema is not None):
+        encoded += b',"outputSchema":' + output
+    rest = {key: value for key, value in spec.raw.items() if key not in _LISTED_ABOVE}
+    if not spec.raw and tool.annotations.read_only_hint:
+        rest["annotations"] = {"readOnlyHint": True}
+    return one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}"
+
+
+def _with_type(schema: dict[str, Any], encoded: bytes) -> bytes:
+    """The schema's bytes, with the type spliced in where the root has none: clients insist on it."""
+    if "type" in schema:
+        return encoded
+    rest = encoded.strip()[1:-1].strip()
+    return b'{"type":"object"}' if not rest else b'{"type":"object",' + encoded.strip()[1:]

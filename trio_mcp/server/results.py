@@ -1,0 +1,35 @@
+"""A tool's result as it goes over the wire, in either era."""
+
+from __future__ import annotations
+
+from ..models.content import Text, block_to_wire
+from ..models.result import ToolResult
+from ..protocol.messages import encode_any, one_line
+from ..protocol.versions import META_SERVER_INFO, Era
+from .registry import ToolServer
+
+
+def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
+    """A result, encoded. What it holds of structured output and `_meta` passes unchanged."""
+    content = [
+        {"type": "text", "text": block.text}
+        if type(block) is Text and block == Text(block.text)
+        else block_to_wire(block)
+        for block in result.blocks
+    ]
+    members = [b'"content":' + encode_any(content)]
+    structured = result.structured_json
+    # To legacy clients structured output is an object; to modern ones any value.
+    if structured is not None and (era == "modern" or structured.lstrip()[:1] == b"{"):
+        members.append(b'"structuredContent":' + one_line(structured))
+    if result.is_error:
+        members.append(b'"isError":true')
+    if era == "modern":
+        if result.meta:
+            meta = {META_SERVER_INFO: server.info, **result.meta}
+            members.append(b'"resultType":"complete","_meta":' + encode_any(meta))
+        else:
+            members.append(server.modern_members)
+    elif result.meta:
+        members.append(b'"_meta":' + encode_any(result.meta))
+    return b"{%b}" % b",".join(members)

@@ -1,0 +1,67 @@
+"""What a modern client carries from one round of a call to the next: signed, so that it can be believed.
+
+A tool that asks something is answered in a later request, which may reach another process. The answers so far
+travel in `requestState`; the signature covers the call that they belong to, and when it expires.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ..errors import RequestError
+from ..protocol.messages import INVALID_PARAMS, decode_json, reencode_json
+
+#: Seconds that a state is good for: as long as people take to answer a form.
+EXPIRY = 600
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Rounds:
+    """Signs and reads the state of calls with one key."""
+
+    def __init__(self, key: bytes, now: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._now = now
+
+    def seal(self, call: str, answers: dict[str, Any]) -> str:
+        """The state of a call with the answers so far."""
+        payload = base64.urlsafe_b64encode(reencode_json([call, self._now() + EXPIRY, answers]))
+        return f"{payload.decode()}.{self._sign(payload)}"
+
+    def unseal(self, call: str, state: str) -> dict[str, Any]:
+        """The answers that a state holds.
+
+        Raises:
+            RequestError: it was not made here for this call, or is too old.
+        """
+        payload, _, signature = state.encode("utf-8", "replace").rpartition(b".")
+        if not hmac.compare_digest(self._sign(payload).encode(), signature):
+            raise RequestError(INVALID_PARAMS, "requestState is not what this server gave")
+        sealed_for, expires, answers = decode_json(base64.urlsafe_b64decode(payload))
+        if sealed_for != call:
+            raise RequestError(INVALID_PARAMS, "requestState belongs to another call")
+        if expires < self._now():
+            raise RequestError(INVALID_PARAMS, "requestState has expired")
+        found: dict[str, Any] = answers
+        return found
+
+    def _sign(self, payload: bytes) -> str:
+        return hmac.new(self._key, payload, hashlib.sha256).hexdigest()
+
+
+def digest(*parts: Any) -> str:
+    """A name for JSON values, the same however they were spelled."""
+    try:
+        encoded = _encode(parts)
+    except UnicodeEncodeError:  # lone surrogates
+        encoded = json.dumps(parts, sort_keys=True).encode()
+    return hashlib.sha256(encoded).hexdigest()

@@ -1,0 +1,117 @@
+"""Serves over this process's standard streams. With transports/process.py the only file that depends on the OS.
+
+Nothing but messages may go to stdout. While serving, descriptor 1 leads to stderr and descriptor 0 to nothing, so
+that a `print()` in a tool, a child that inherits them, or a library that writes to descriptor 1 by itself, cannot
+break the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import trio
+
+from .registry import ToolServer
+from .streams import StreamService
+
+#: Seconds that answers in flight get after the end of input: below the 2 s after which hosts send signals.
+EOF_GRACE = 1.5
+
+
+async def serve_stdio(
+    server: ToolServer,
+    *,
+    stop: trio.Event | None = None,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve one client over stdin and stdout (specification: basic/transports, stdio).
+
+    Blocks until the client closes our stdin, or `stop` is set: then no new request is taken, answers in flight
+    get 1.5 s, and what still runs is cancelled. While serving, descriptor 0 reads nothing and descriptor 1 leads
+    to stderr; both are restored at the end.
+
+    Args:
+        server: what to serve.
+        stop: set it to stop serving as if the client had closed.
+        task_status: reports started when requests are taken (`nursery.start`).
+
+    Raises:
+        RuntimeError: descriptor 0 or 1 is closed, so that there is nobody to serve.
+
+    Example:
+        >>> import trio
+        >>> from trio_mcp import ToolServer, serve_stdio
+        >>> server = ToolServer("mine")
+        >>> if __name__ == "__main__":  # doctest: +SKIP
+        ...     trio.run(serve_stdio, server)
+    """
+    if not isinstance(server, ToolServer):
+        raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
+    with _standard_streams() as (receive_from, send_to):
+        receive = trio.lowlevel.FdStream(receive_from)
+        send = trio.lowlevel.FdStream(send_to)
+
+        def write_now(data: bytes) -> int:
+            try:
+                return os.write(send_to, data)
+            except BlockingIOError:
+                return 0
+
+        service = StreamService(server, send, receive, grace=EOF_GRACE, write_now=write_now)
+
+        async def wait_stop() -> None:
+            if stop is not None:
+                await stop.wait()
+                service.stop()
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_stop)
+                task_status.started()
+                await service.run()
+                nursery.cancel_scope.cancel()
+        finally:
+            # Forcefully: closing a descriptor does not wait, and must happen under a cancel too.
+            # In this order: where both are one terminal or socket, the first opened knows how it was.
+            await trio.aclose_forcefully(send)
+            await trio.aclose_forcefully(receive)
+
+
+@contextmanager
+def _standard_streams() -> Iterator[tuple[int, int]]:
+    """Descriptors of our own for what 0 and 1 led to, which lead elsewhere meanwhile."""
+    for descriptor in (0, 1):
+        if not _is_open(descriptor):
+            raise RuntimeError(f"descriptor {descriptor} is closed: there is no client to serve over stdio")
+    _flush_stdout()  # what was printed before belongs before
+    kept = [os.dup(0), os.dup(1)]
+    served = [os.dup(0), os.dup(1)]  # closed by the streams
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2 if _is_open(2) else nothing, 1)
+        yield served[0], served[1]
+    finally:
+        _flush_stdout()  # what tools printed belongs to stderr
+        for descriptor, original in enumerate(kept):
+            os.dup2(original, descriptor)
+        for descriptor in (*kept, nothing):
+            os.close(descriptor)
+
+
+def _flush_stdout() -> None:
+    with suppress(AttributeError, ValueError, OSError):  # it is None, or closed, or leads nowhere
+        sys.stdout.flush()
+
+
+def _is_open(descriptor: int) -> bool:
+    """Whether a descriptor leads to a stream. A closed one that trio took for its own bookkeeping does not."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return any(kind(mode) for kind in (stat.S_ISREG, stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR))
