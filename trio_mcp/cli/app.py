@@ -11,14 +11,16 @@ from cyclopts import App, CycloptsError
 
 from ..errors import MCPError
 from .call import call_tool
+from .demo import demo
 from .list import list_tools
 from .logs import shown_logs
+from .serve import serve
 from .terminal import CommandError, abandon_output, complain
 
 #: The exit codes: 0, 1 when a tool failed, 2 for everything else.
 FAILED = 2
 
-_HELP = """Start MCP servers, list their tools and call them.
+_HELP = """Start MCP servers, list their tools, call them; serve your own.
 
 The servers come from a configuration file (`--config`, the mcpServers JSON of Claude Desktop, Cursor and VS
 Code), or one is started from the command line behind `--`. `trio-mcp --version` tells the version.
@@ -83,4 +85,6 @@ def _app() -> App:
         usage="Usage: trio-mcp call SERVER TOOL [JSON] --config FILE [--json]\n"
         "       trio-mcp call TOOL [JSON] [--json] -- COMMAND ARGS…",
     )
+    app.command(serve, usage="Usage: trio-mcp serve MODULE:TOOLS")
+    app.command(demo, usage="Usage: trio-mcp demo")
     return app

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from ..client.connection import Connection
 from ..client.opening import open_connection
 from ..errors import UnknownToolError
-from ..models.content import block_to_wire
 from ..models.result import ToolResult
 from ..models.server import Server
 from ..protocol.arguments import encode_arguments
 from ..tools.tool import SILENT_FAILURE, Tool
-from .machine import object_text
 from .progress import CallProgress
 from .running import run_until_signal
 from .targets import CommandLine, ConfigOption, chosen_servers, nearest
@@ -70,11 +68,11 @@ async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> i
             note(f'server "{connection.name}": {warning}')
         tool = _found(connection, name)
         with CallProgress(tool.remote_name) as progress:
-            result = await connection.call_tool(
+            as_sent, result = await connection.call_tool_raw(
                 tool.remote_name, arguments, on_progress=progress.on_progress if progress.visible else None
             )
         if as_json:
-            write_json(object_text(_fields(result)))
+            write_json(as_sent.decode("utf-8", "replace"))
         if result.is_error:
             write_error(_text(result) or SILENT_FAILURE)
         elif not as_json:
@@ -96,14 +94,3 @@ def _found(connection: Connection, name: str) -> Tool:
 def _text(result: ToolResult) -> str:
     """What a person reads: the blocks, as `as_text` shows them; the structured value where there are none."""
     return (ToolResult(result.blocks) if result.blocks else result).as_text()
-
-
-def _fields(result: ToolResult) -> dict[str, Any]:
-    """The CallToolResult of the specification (server/tools), the structured value byte for byte."""
-    fields: dict[str, Any] = {"content": [block_to_wire(block) for block in result.blocks]}
-    if result.structured_json is not None:
-        fields["structuredContent"] = result.structured_json
-    fields["isError"] = result.is_error
-    if result.meta is not None:
-        fields["_meta"] = result.meta
-    return fields

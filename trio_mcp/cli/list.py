@@ -50,7 +50,7 @@ async def _list(servers: tuple[Server, ...], as_json: bool) -> int:
         if as_json:
             write_json(array_text([object_text(_fields(name, tool)) for name, tool in rows]))
         elif rows:
-            write(_table([_cells(name, tool) for name, tool in rows]))
+            write(table_of(rows))
         for name, connection in connections.items():
             for warning in connection.warnings:
                 note(f'server "{name}": {warning}')
@@ -60,6 +60,11 @@ async def _list(servers: tuple[Server, ...], as_json: bool) -> int:
             # Ours name the server themselves.
             complain(failure if isinstance(failure, MCPError) else CommandError(f'server "{name}": {failure}'))
         return 2 if connections.failed else 0
+
+
+def table_of(rows: list[tuple[str, Tool]]) -> str:
+    """Tools as a table for people, each with its server's name."""
+    return _table([_cells(name, tool) for name, tool in rows])
 
 
 def _fields(server: str, tool: Tool) -> dict[str, Any]:

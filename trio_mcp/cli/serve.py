@@ -1,0 +1,99 @@
+"""`trio-mcp serve`: publish tools of a Python module over stdio."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from typing import Annotated, Any
+
+import trio
+from cyclopts import Parameter
+
+from ..server.registry import ToolServer
+from ..server.stdio import serve_stdio
+from ..tools.tool import Tool
+from .terminal import CommandError
+
+
+def serve(
+    target: Annotated[str, Parameter(name="MODULE:TOOLS", help="A tool, a list of tools or a ToolServer.")],
+    /,
+) -> int:
+    """Serve tools over stdin and stdout, until the client closes or SIGTERM or SIGINT arrives.
+
+    The working directory is on sys.path, so that a module beside you is found.
+    """
+    with redirect_stdout(sys.stderr):  # what the module prints is not for the client
+        server = _found(target)
+    trio.run(_serve, server)
+    return 0
+
+
+async def _serve(server: ToolServer) -> None:
+    stop = trio.Event()
+    failure: RuntimeError | None = None
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as arrivals:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                async for _ in arrivals:
+                    stop.set()
+
+            nursery.start_soon(watch)
+            try:
+                await serve_stdio(server, stop=stop)
+            except RuntimeError as error:  # raised below: the nursery would wrap it in a group
+                failure = error
+            nursery.cancel_scope.cancel()
+    if failure is not None:  # a descriptor is closed
+        raise CommandError(str(failure)) from failure
+
+
+def _found(target: str) -> ToolServer:
+    """The server that MODULE:TOOLS means.
+
+    Raises:
+        CommandError: there is no such thing, and why.
+    """
+    module_name, colon, path = target.partition(":")
+    if not module_name or not colon or not path:
+        raise CommandError(f"expected MODULE:TOOLS, got {target!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise CommandError(_failed(module_name, error)) from error
+        raise CommandError(f"there is no module {module_name!r} (looked in {os.getcwd()} too)") from error
+    except (Exception, SystemExit) as error:
+        raise CommandError(_failed(module_name, error)) from error
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            raise CommandError(f"{module_name} has no {path!r}") from None
+    if isinstance(found, ToolServer):
+        return found
+    tools = [found] if isinstance(found, Tool) else found
+    if not isinstance(tools, Iterable) or isinstance(tools, str):
+        raise CommandError(
+            f"{target} is a {type(found).__name__}, neither a tool nor a list of tools nor a ToolServer"
+        )
+    server = ToolServer(module_name)
+    try:
+        server.add_tools(*tools)
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"{target}: {error}") from error
+    return server
+
+
+def _failed(module_name: str, error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(where.filename)}:{where.lineno}"
+    return f"importing {module_name} failed: {type(error).__name__}: {error} ({place})"
