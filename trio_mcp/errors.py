@@ -150,18 +150,19 @@ class ProtocolError(MCPError):
     def __init__(self, reason: str, payload: str | bytes = "") -> None:
         super().__init__(reason)
         self.reason = reason
-        if isinstance(payload, bytes):
-            payload = payload[: PAYLOAD_SHOWN * 4].decode("utf-8", errors="replace")
-        self.payload = payload[:PAYLOAD_SHOWN]
+        kept = payload[: PAYLOAD_SHOWN * 8]
+        self._kept = kept if isinstance(kept, str) else kept.decode("utf-8", errors="replace")
+        self.payload = self._kept[:PAYLOAD_SHOWN]
         if self.payload:
             self.add_note(f"payload: {self.payload}")
 
     def redact(self, redactor: Redactor) -> None:
-        """Take secrets out of the payload; whoever knows the server's secrets calls this."""
-        shown = redactor(self.payload)
+        """Take secrets out of the payload, before it is clipped; whoever knows the server's secrets calls this."""
+        self._kept = redactor(self._kept)
+        shown = self._kept[:PAYLOAD_SHOWN]
         if shown != self.payload:
+            self.__notes__ = [note.replace(self.payload, shown) for note in self.__notes__]
             self.payload = shown
-            self.__notes__ = [redactor(note) for note in self.__notes__]
 
 
 class AuthError(MCPError):

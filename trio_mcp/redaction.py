@@ -18,8 +18,14 @@ SHORTEST_VALUE = 8
 _SECRET_NAME = re.compile(r"token|key|secret|password|auth|cookie", re.IGNORECASE)
 # `--x=v` and `X=v`, and the `Name: value` of curl-like header options.
 _ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>=|:\s*)(?P<value>.*)", re.DOTALL)
-_USERINFO = re.compile(r"(?<=://)[^/?#\s@]+(?=@)")
-_QUERY_PAIR = re.compile(r"(?<=[?&])(?P<name>[^=&#\s]+)=(?P<value>[^&#\s]*)")
+# Up to the last @ before the path: a password may have an @ or a slash in it that nobody has escaped.
+_USERINFO = re.compile(r"(?<=://)(?:[^/?#\s@:]*:[^?#\s]*|[^/?#\s@]+)(?=@)")
+# `name=value` in a query, a fragment or a shell's command line; `--name value` there; `"name": "value"` in JSON.
+_PAIRS = (
+    re.compile(r"(?:^|(?<=[?&#;\s]))(?P<name>[\w.-]+)(?P<sign>=)(?P<value>[^&#;\s\"']+)"),
+    re.compile(r"(?:^|(?<=\s))(?P<name>--?[\w-]+)(?P<sign>\s+)(?P<value>[^\s\"';-][^\s\"';]*)"),
+    re.compile(r"(?P<name>\"[\w.-]+\")(?P<sign>\s*:\s*\")(?P<value>[^\"]+)"),
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -101,6 +107,9 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         found = _ASSIGNMENT.fullmatch(argument)
         if found and is_secret_name(found["name"]):
             yield found["name"] + found["sign"] + SHOWN, [found["value"], *found["value"].split()[1:]]
+        elif found and _ASSIGNMENT.fullmatch(found["value"]):  # --header=Authorization: x, --env=API_KEY=x
+            ((shown, secrets),) = _judged([found["value"]])
+            yield found["name"] + found["sign"] + shown, secrets
         else:
             follows_secret_option = argument.startswith("-") and not found and is_secret_name(argument)
             yield _redact_text(argument), list(_secrets_of_text(argument))
@@ -108,14 +117,18 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _redact_text(text: str) -> str:
     def shown(pair: re.Match[str]) -> str:
-        return f"{pair['name']}={SHOWN}" if is_secret_name(pair["name"]) else pair[0]
+        return pair["name"] + pair["sign"] + SHOWN if is_secret_name(pair["name"]) else pair[0]
 
-    return _QUERY_PAIR.sub(shown, _USERINFO.sub(SHOWN, text))
+    text = _USERINFO.sub(SHOWN, text)
+    for pairs in _PAIRS:
+        text = pairs.sub(shown, text)
+    return text
 
 
 def _secrets_of_text(text: str) -> Iterator[str]:
     for userinfo in _USERINFO.findall(text):
-        yield from {userinfo, *userinfo.split(":"), *map(unquote, userinfo.split(":"))}
-    for pair in _QUERY_PAIR.finditer(text):
-        if is_secret_name(pair["name"]):
-            yield from {pair["value"], unquote(pair["value"])}
+        yield from {userinfo, *userinfo.split(":", 1), *map(unquote, userinfo.split(":", 1))}
+    for pairs in _PAIRS:
+        for pair in pairs.finditer(text):
+            if is_secret_name(pair["name"]):
+                yield from {pair["value"], unquote(pair["value"])}

@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..models.result import InputRequired, ToolResult, read_call_result
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import Id, decode_json, encode_any
+from ..protocol.messages import INTERNAL_ERROR, Id, decode_json, encode_any
 from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.context import OnProgress
@@ -35,6 +35,9 @@ from .requests import Requests, Statistics
 from .watching import Changes, ToolWatch, watching
 
 logger = logging.getLogger("trio_mcp.client")
+
+#: Questions of one legacy server that are asked at once; a user answers one at a time.
+MAX_QUESTIONS = 16
 
 if TYPE_CHECKING:
     from ..models.server import Server
@@ -64,7 +67,7 @@ class Connection:
         self.name = name
         self.done = trio.Event()
         self._options = options
-        self._filter = server.tools if server is not None else None
+        self._filter = None if server is None or server.tools is None else frozenset(server.tools)
         self._transport: Transport
         self._nursery: trio.Nursery
         self._tools: tuple[Tool, ...] = ()
@@ -73,10 +76,12 @@ class Connection:
         self._changes = Changes()
         self._error: ServerStoppedError | None = None
         self._gone = trio.Event()
+        self._is_closing = False
+        self._asking: set[trio.CancelScope] = set()  # the legacy questions that are being answered
         elicit = self._elicit if options.elicitor.capabilities else None
-        self._inbound = Inbound(name, self._changes, options.log, self._respond, elicit)
-        redactor = NOTHING_SECRET if server is None else server.redactor
-        self._requests = Requests(options.elicitor, self._inbound, redactor)
+        self._redactor = NOTHING_SECRET if server is None else server.redactor
+        self._inbound = Inbound(name, self._changes, options.log, self._respond, elicit, self._redactor)
+        self._requests = Requests(options.elicitor, self._inbound, self._redactor)
         #: What the transport is built with.
         self.handlers = Handlers(
             on_notification=self._inbound.notified, on_request=self._inbound.asked, on_end=self._has_ended
@@ -224,8 +229,12 @@ class Connection:
 
     async def _relist(self) -> None:
         noticed = self._changes.noticed
-        listed = await list_entries(lambda members: self._requests.send("tools/list", members, "tools/list"))
-        tools, warnings = choose_tools(listed.entries, self, self.name, self._filter)
+        try:
+            listed = await list_entries(lambda members: self._requests.send("tools/list", members, "tools/list"))
+        except ProtocolError as error:
+            error.redact(self._redactor)
+            raise
+        tools, warnings = await choose_tools(listed.entries, self, self.name, self._filter)
         self._tools = tools
         self._warnings = listed.warnings + warnings
         self._changes.listed = noticed
@@ -260,7 +269,7 @@ class Connection:
         Blocks until everything is gone, within the server's `stop_timeout` and a fixed bound. Cancelling it
         stops the waiting, not the closing.
         """
-        self._transport.close()
+        self.close_soon()
         await self._gone.wait()
 
     # --- for watching.py
@@ -273,7 +282,7 @@ class Connection:
 
     async def listen(self, members: bytes) -> None:
         """Listen for changes until the server ends it."""
-        await self._requests.send("subscriptions/listen", members, "subscriptions/listen")
+        await self._requests.send("subscriptions/listen", members, "subscriptions/listen", standing=True)
 
     def start_soon(self, task: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Start a task that ends with the connection at the latest."""
@@ -319,6 +328,7 @@ class Connection:
 
     def close_soon(self, *, let_leave: bool = False) -> None:
         """Begin to end; see `Transport.close`."""
+        self._stop_asking()
         self._transport.close(let_leave=let_leave)
 
     async def wait_gone(self) -> None:
@@ -339,14 +349,29 @@ class Connection:
 
     def _elicit(self, id_: Id, params: bytes) -> None:
         async def answer() -> None:
-            self._respond(id_, await self._options.elicitor.answer_question(params))
+            with trio.CancelScope() as scope:
+                self._asking.add(scope)
+                try:
+                    self._respond(id_, await self._options.elicitor.answer_question(params))
+                finally:
+                    self._asking.discard(scope)
 
-        self.start_soon(answer)
+        if len(self._asking) >= MAX_QUESTIONS:
+            self._respond(id_, RequestError(INTERNAL_ERROR, "too many questions at once"))
+        elif not self._is_closing:
+            self.start_soon(answer)
+
+    def _stop_asking(self) -> None:
+        """Nobody is asked on behalf of a connection that is over."""
+        self._is_closing = True
+        for scope in self._asking:
+            scope.cancel()
 
     def _has_ended(self, error: Exception | None) -> None:
         if isinstance(error, ServerStoppedError):
             self._error = error
             self.done.set()
+        self._stop_asking()
         self._changes.close()
 
 

@@ -16,7 +16,8 @@ import msgspec
 from ..errors import ProtocolError, RequestError
 from ..models.elicitation import ElicitRequest, ElicitResult
 from ..models.result import InputRequired
-from ..protocol.messages import INVALID_PARAMS, decode_json, encode_json, reencode_json
+from ..protocol.arguments import encode_arguments
+from ..protocol.messages import INVALID_PARAMS, decode_json, encode_any, encode_json, reencode_json
 from ..tools.wording import worded
 
 logger = logging.getLogger("trio_mcp.client")
@@ -61,7 +62,7 @@ class Elicitor:
                 if isinstance(request, RequestError):
                     raise ProtocolError(f"{method}: {request.message}", payload)
                 answers[key] = await self._ask(request, self._on_elicit)
-            members.append(b'"inputResponses":' + encode_json(answers))
+            members.append(b'"inputResponses":' + encode_any(answers))
         # basic/patterns/mrtr: the client "MUST" send the state back as it is, and only where there was one.
         if required.state is not None:
             members.append(b'"requestState":' + reencode_json(required.state))
@@ -89,7 +90,9 @@ class Elicitor:
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
         if result.action != "accept":
             return {"action": result.action}
-        return {"action": "accept", "content": _filled_in(result.content, request.schema)}
+        content = _filled_in(result.content, request.schema)
+        encode_arguments("elicitation", content)  # NaN would go out as null
+        return {"action": "accept", "content": content}
 
 
 def not_offered(method: object, payload: bytes) -> ProtocolError:

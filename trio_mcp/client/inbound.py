@@ -13,6 +13,7 @@ import msgspec
 
 from ..errors import ProtocolError, RequestError
 from ..protocol.messages import METHOD_NOT_FOUND, Id, decode_json
+from ..redaction import Redactor
 from ..tools.context import OnProgress
 from .delivery import Delivery
 from .watching import Changes
@@ -52,6 +53,7 @@ class Inbound:
         log: Delivery[str, str | None, Any],
         respond: Callable[[Id, bytes | RequestError], None],
         elicit: Callable[[Id, bytes], None] | None,
+        redactor: Redactor,
     ) -> None:
         self.era = ""
         self._name = name
@@ -59,6 +61,7 @@ class Inbound:
         self._log = log
         self._respond = respond
         self._elicit = elicit
+        self._redactor = redactor
         self._warned_of: set[str] = set()
 
     def notified(self, method: str, params: bytes) -> None:
@@ -117,4 +120,4 @@ class Inbound:
     def _warn_once(self, kind: str, text: str) -> None:
         if kind not in self._warned_of:
             self._warned_of.add(kind)
-            logger.warning('server "%s": %s', self._name, text)
+            logger.warning('server "%s": %s', self._name, self._redactor(text))

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import msgspec
+import trio
 from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
@@ -20,6 +21,8 @@ from ..tools.tool import Tool, ToolCaller, remote_tool
 #: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
 MAX_PAGES = 1_000
 MAX_ENTRIES = 100_000
+#: Entries that are judged in one go: a few milliseconds.
+ENTRIES_AT_ONCE = 500
 
 
 class _Page(msgspec.Struct):
@@ -74,8 +77,8 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]]) -> Entries:
     return Entries(tuple(entries), tuple(warnings))
 
 
-def choose_tools(
-    entries: Iterable[bytes], caller: ToolCaller, server_name: str, wanted: tuple[str, ...] | None
+async def choose_tools(
+    entries: Iterable[bytes], caller: ToolCaller, server_name: str, wanted: frozenset[str] | None
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """The tools that listed entries make, and warnings: what was skipped and why, what is wanted and not there.
 
@@ -86,6 +89,8 @@ def choose_tools(
     taken: set[str] = set()
     offered: set[str] = set()
     for index, entry in enumerate(entries):
+        if index % ENTRIES_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
         judged = judge_entry(entry, index, taken)
         if wanted is not None and judged.name and judged.name not in wanted:
             continue
@@ -100,7 +105,7 @@ def choose_tools(
             warnings.append(f'tool "{judged.name}" was skipped: its name {tool.name} is that of "{other}" too')
         else:
             tools[tool.name] = tool
-    missing = [name for name in dict.fromkeys(wanted or ()) if name not in offered]
+    missing = sorted(name for name in wanted or () if name not in offered)
     warnings += [f'tool "{name}" is not offered by the server' for name in missing]
     return tuple(tools.values()), tuple(warnings)
 

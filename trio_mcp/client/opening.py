@@ -303,7 +303,7 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
     except ServerStoppedError as error:
         raise _start_error(link, "", starts, error) from error
     except MCPError as error:
-        raise _start_error(link, f"tools/list failed: {error}", starts) from error
+        raise _start_error(link, f"tools/list failed: {error}", starts) from _shown(error, link)
     return connection
 
 
@@ -324,3 +324,9 @@ def _start_error(
     )
     error.__cause__ = lost
     return error
+
+
+def _shown(cause: MCPError, link: Link) -> MCPError | None:
+    """A cause as a traceback may show it: not at all, where the server has repeated a secret in it."""
+    redactor = NOTHING_SECRET if link.server is None else link.server.redactor
+    return cause if redactor(str(cause)) == str(cause) else None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InvalidArgumentsError, InvalidServerError
 from ..protocol.arguments import encode_arguments
+from ..protocol.messages import decode_json
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
 from .delivery import Delivery
@@ -42,6 +44,8 @@ class Options:
         for field, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
             if function is not None and not callable(function):
                 raise InvalidServerError(field, f"expected a function, got {type(function).__name__}")
+            if field != "on_elicit" and inspect.iscoroutinefunction(function):
+                raise InvalidServerError(field, "expected a plain function, got an async one")
         #: What this client says it is, in every request or in the handshake.
         self.client_info = _checked_info(client_info)
         #: Who answers the server's questions.
@@ -68,10 +72,10 @@ def _checked_info(info: Mapping[str, Any] | None) -> dict[str, Any]:
         if not isinstance(info.get(key), str):
             raise InvalidServerError("client_info", f"{key}: expected a str, got {type(info.get(key)).__name__}")
     try:
-        encode_arguments("client_info", info)
+        checked: dict[str, Any] = decode_json(encode_arguments("client_info", info))
     except InvalidArgumentsError as error:
         raise InvalidServerError("client_info", error.reason) from error
-    return dict(info)
+    return checked
 
 
 def _to_logger(name: str, redactor: Redactor) -> Callable[[str, str | None, Any], None]:

@@ -65,16 +65,23 @@ class Requests:
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
+        standing: bool = False,
     ) -> bytes:
         """One request whose params have these encoded members (without braces); its result, undecoded.
 
-        `name` stands in errors about `meta`.
+        `name` stands in errors about `meta`; `standing` is as in `Transport.request`.
         """
         token, deliver = None, None
         if on_progress is not None:
             token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
         params = self.meta.params(members, name, given=meta, token=token)
-        return await self._transport.request(method, params, progress_token=token, on_progress=deliver)
+        try:
+            return await self._transport.request(
+                method, params, progress_token=token, on_progress=deliver, standing=standing
+            )
+        except ProtocolError as error:
+            error.redact(self._redactor)
+            raise
 
     async def call(
         self,

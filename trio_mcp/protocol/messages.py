@@ -163,18 +163,39 @@ def answer_line(id: Id | None, answer: bytes | RequestError) -> bytes:  # noqa: 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
 
 
+#: How much of a broken line is looked at, at its head and at its tail: an id is near one of them.
+_SALVAGED = 4096
+# The id as the last member, or the last but one, as the TypeScript SDK writes it.
+_TAIL_ID = re.compile(rb"""[,{]\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$""")
+
+
 def salvage_answer_id(data: bytes) -> Id | None:
     """The id of an answer that cannot be read (cut off, nested too deeply), so that its call need not hang.
 
-    Only top-level members count, and only where the line also has `jsonrpc` and a result or an error.
+    Only top-level members count, and only where the line also has `jsonrpc` and a result or an error. A long line
+    is looked at only at both ends: the reader must not be held up by what is broken anyway.
     """
+    names, found = _top_level(data[:_SALVAGED])
+    tail = data[-_SALVAGED:]
+    if not found and len(data) > _SALVAGED:
+        at_end = _TAIL_ID.search(tail)
+        found = at_end[1] if at_end else b""
+        names |= {b'"jsonrpc"'} if b'"jsonrpc"' in tail else set()
+    if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:
+        return None
+    try:
+        id_ = _decode_any(found)
+    except _REFUSALS:
+        return None
+    return id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
+
+
+def _top_level(head: bytes) -> tuple[set[bytes], bytes]:
+    """The names of the top-level members that a line begins with, and its id, undecoded; empty without one."""
     depth = 0
-    key = b""
-    names = set()
-    value: bytes = b""
-    found: bytes = b""
-    previous = b""
-    for match in _TOKEN.finditer(data):
+    names: set[bytes] = set()
+    key = value = found = previous = b""
+    for match in _TOKEN.finditer(head):
         token = match[0]
         if depth == 1 and token in (b",", b"}"):  # a number that has no such end may have been cut
             found, value = value or found, b""
@@ -189,13 +210,7 @@ def salvage_answer_id(data: bytes) -> Id | None:
             value = token
         if not token.isspace():
             previous = token
-    if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:
-        return None
-    try:
-        id_ = _decode_any(found)
-    except _REFUSALS:
-        return None
-    return id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
+    return names, found
 
 
 def _read_widely(data: bytes, batches: bool) -> list[Line]:

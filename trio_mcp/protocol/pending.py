@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 Waiter = TypeVar("Waiter")
@@ -59,10 +60,11 @@ class PendingTable(Generic[Waiter]):
         """Whether somebody waits for this id."""
         return as_number(id) in self._waiters
 
-    def resolve_only(self) -> Waiter | None:
-        """Hand over the one waiter there is, for an error without a usable id; None where several wait."""
-        if len(self._waiters) == 1:
-            return self._waiters.popitem()[1]
+    def resolve_only(self, counts: Callable[[Waiter], bool] = lambda _: True) -> Waiter | None:
+        """Hand over the one waiter that counts, for an error without a usable id; None where several do."""
+        found = [id_ for id_, waiter in self._waiters.items() if counts(waiter)]
+        if len(found) == 1:
+            return self._waiters.pop(found[0])
         self.late += 1
         return None
 

@@ -125,6 +125,7 @@ class StreamService:
                     answer = await work()
                 except RequestError as error:
                     answer = error
+                await self._transport.wait_room()  # a client that reads slowly holds back its answers
         except Exception:
             # What goes wrong beside a cancel comes in one group with it, which only the scope takes apart.
             logger.exception("a call failed while it was cancelled")
@@ -134,7 +135,7 @@ class StreamService:
                 self._idle.unpark_all()
         # basic/utilities/cancellation: receivers "SHOULD NOT send a response for the cancelled request"
         if answer is not None and not scope.cancel_called:
-            self._transport.respond(id_, answer)
+            self._transport.respond(id_, answer, held=True)
 
     def _notified(self, method: str, params: bytes) -> None:
         if method == "notifications/initialized":

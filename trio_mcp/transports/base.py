@@ -73,11 +73,13 @@ class Transport(Protocol):
         progress_token: int | None = None,
         on_progress: OnProgress | None = None,
         cancellable: bool = True,
+        standing: bool = False,
     ) -> bytes:
         """Send one request; the undecoded bytes of its result.
 
         `on_progress` gets the params of each progress notification that bears `progress_token`. A cancelled
-        request tells the peer, unless it is not `cancellable` (initialize, the probe).
+        request tells the peer, unless it is not `cancellable` (initialize, the probe). One that is `standing`
+        stays open for long: an error without an id is not taken for its answer.
 
         Raises:
             RequestError: the peer answered with an error.

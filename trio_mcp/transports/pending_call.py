@@ -14,12 +14,14 @@ PROGRESS_WAITING = 1000
 class PendingCall:
     """Made, and slept on, by the task that makes the request; woken by the task that reads the stream.
 
-    `answer` is the undecoded result, or the exception to raise; `progress` the params that wait to be delivered.
+    `standing` is as in `Transport.request`; `answer` is the undecoded result, or the exception to raise;
+    `progress` the params that wait to be delivered.
     """
 
-    __slots__ = ("answer", "progress", "task")
+    __slots__ = ("answer", "progress", "standing", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, standing: bool = False) -> None:
+        self.standing = standing
         self.answer: bytes | Exception | None = None
         self.progress: deque[bytes] = deque(maxlen=PROGRESS_WAITING)
         self.task: trio.lowlevel.Task | None = None

@@ -72,7 +72,7 @@ class StdioTransport(StreamTransport):
                 str(error) + path_hint(server),
                 command=server.redacted_command,
                 redactor=server.redactor,
-            ) from error.__cause__
+            ) from (error.__cause__ if server.redactor(str(error.__cause__)) == str(error.__cause__) else None)
         return cls(server, process, handlers, StderrTail(on_stderr))
 
     @property

@@ -108,6 +108,7 @@ class StreamTransport:
         progress_token: int | None = None,
         on_progress: OnProgress | None = None,
         cancellable: bool = True,
+        standing: bool = False,
     ) -> bytes:
         """See `Transport.request`. `headers` are for HTTP alone."""
         # What is cancelled from the start does not happen: the tool may be one that deletes.
@@ -116,7 +117,7 @@ class StreamTransport:
             await trio.lowlevel.checkpoint()
             await self._outbox.wait_room()
             self._check_open()
-        call = PendingCall()
+        call = PendingCall(standing)
         id_ = self._pending.add(call)
         if progress_token is not None and on_progress is not None:
             self._by_token[progress_token] = call
@@ -151,9 +152,22 @@ class StreamTransport:
         """Hand over a notification; nothing where the connection has ended."""
         self._hand_over(notification_line(method, params))
 
-    def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
-        """Answer a question of the peer; nothing where the connection has ended."""
-        self._hand_over(answer_line(id, answer))
+    def respond(
+        self,
+        id: Id | None,  # noqa: A002 - the protocol's word
+        answer: bytes | RequestError,
+        *,
+        held: bool = False,
+    ) -> None:
+        """Answer a question of the peer; nothing where the connection has ended.
+
+        `held`: it has waited for room, and is not one of those that pile up because the peer does not read.
+        """
+        self._hand_over(answer_line(id, answer), ("the answer to", id) if held else None)
+
+    async def wait_room(self) -> None:
+        """Wait while too much waits to be written. No checkpoint where there is room."""
+        await self._outbox.wait_room()
 
     def negotiated(self, version: str) -> None:
         """Streams are the same in every revision."""
@@ -288,7 +302,7 @@ class StreamTransport:
             self._unreadable(data, error)
             return
         for message in messages:
-            if message.method is None:
+            if message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
                 self._answered(message, data)
             elif isinstance(message.id, int | str):
                 self._handlers.on_request(message.id, message.method, bytes(message.params))
@@ -309,7 +323,7 @@ class StreamTransport:
             call = self._pending.resolve(message.id)
         elif error is not None and isinstance(read_error(error), RequestError):
             # basic: the id of an error is left out when it could not be read.
-            call = self._pending.resolve_only()
+            call = self._pending.resolve_only(lambda waiting: not waiting.standing)
         else:
             self._unreadable(data)
             return
