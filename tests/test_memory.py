@@ -1,4 +1,4 @@
-"""open_memory_connection: a server and a connection in one process, and nothing between them is short-circuited."""
+"""open_memory_connection: a server and a connection in one process, with nothing short-circuited between them."""
 
 from __future__ import annotations
 

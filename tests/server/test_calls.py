@@ -1,4 +1,4 @@
-"""What a running tool says to its client, in both eras: progress, log messages; what it knows; how it is cancelled."""
+"""What a running tool says to its client, in both eras; what it knows; how it is cancelled."""
 
 from __future__ import annotations
 

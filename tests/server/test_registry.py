@@ -119,7 +119,7 @@ async def test_a_tool_that_is_removed_is_unknown() -> None:
     async with open_memory_connection(server) as connection:
         server.remove_tool("a")
         assert await names_of(server) == ["b"]
-        with pytest.raises(RequestError, match='^unknown tool "a" '):
+        with pytest.raises(RequestError, match=r'^unknown tool "a" '):
             await connection.call_tool("a")
 
 

@@ -1,4 +1,4 @@
-"""A tool that asks a modern client: it is run again from the top, with the answers that a signed state brings back."""
+"""A tool that asks a modern client is run again from the top, with the answers that a signed state brings."""
 
 from __future__ import annotations
 

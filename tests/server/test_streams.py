@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.exposing import HANDSHAKE, Client, modern
-from tests.far_end import byte_by_byte
+from tests.far_end import EndOfInput, byte_by_byte
 from trio_mcp import ToolServer, tool
 from trio_mcp.server.stdio import EOF_GRACE
 from trio_mcp.server.streams import StreamService
@@ -63,8 +63,7 @@ async def answers(client: Client) -> dict[Any, Any]:
     while True:
         try:
             message = await client.take()
-        except Exception as end:
-            assert type(end).__name__ == "EndOfInput"
+        except EndOfInput:
             return found
         found[message["id"]] = message
 

@@ -239,8 +239,11 @@ MEMBERS = st.sampled_from(
     ["jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "_meta", "cursor", "text"]
 )
 METHODS = st.sampled_from(
-    ["initialize", "ping", "tools/list", "tools/call", "server/discover", "logging/setLevel", "echo", "2.0"]
-    + ["subscriptions/listen", "notifications/cancelled", "notifications/initialized", "2025-11-25", "2025-03-26"]
+    [
+        *("initialize", "ping", "tools/list", "tools/call", "server/discover", "logging/setLevel", "echo", "2.0"),
+        *("subscriptions/listen", "notifications/cancelled", "notifications/initialized"),
+        *("2025-11-25", "2025-03-26"),
+    ]
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | METHODS | st.text(st.characters(codec=None))
 VALUES = st.recursive(

@@ -310,7 +310,7 @@ async def test_invoke_returns_the_text_and_raises_what_failed() -> None:
 
     made = tool(half)
     assert await made.invoke({"number": 4}) == "2"
-    with pytest.raises(ToolError, match="^odd$"):
+    with pytest.raises(ToolError, match=r"^odd$"):
         await made.invoke({"number": 3})
     with pytest.raises(ToolError, match='arguments for "half": number: expected int, got str'):
         await made.invoke({"number": "3"})

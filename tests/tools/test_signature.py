@@ -1,4 +1,4 @@
-"""Parameters as a schema: its shape in the listing, what it says of each parameter, what functions may look like."""
+"""Parameters as a schema: its shape in the listing, what it says of each, what functions may look like."""
 
 from __future__ import annotations
 

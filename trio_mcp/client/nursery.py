@@ -46,7 +46,8 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
             raise of_body
         if inner is not None:
             raise inner
-        # The nursery's own cancel has taken every Cancelled; one that an outer scope waits for is raised anew.
-        await trio.lowlevel.checkpoint_if_cancelled()
+        if of_body is not None:
+            # The nursery's own cancel has taken every Cancelled; one that an outer scope waits for is raised anew.
+            await trio.lowlevel.checkpoint_if_cancelled()
     finally:
         del of_body, group, of_tasks, inner  # a traceback holds this frame: no cycle through it
