@@ -8,12 +8,18 @@ own leaks.
 from __future__ import annotations
 
 import os
+import signal
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Whoever started the tests may ignore signals (nohup, a shell's background job), and children inherit that.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 #: The variable by which a process of a test is known, whoever is its parent by now.
 MARK = "TRIO_MCP_TEST_MARK"
