@@ -17,6 +17,7 @@ from trio_mcp.errors import (
     InvalidArgumentsError,
     InvalidServerError,
     MCPError,
+    NotOfferedError,
     ProtocolError,
     RequestError,
     ServerStartError,
@@ -62,6 +63,7 @@ EVERY_ERROR: list[MCPError] = [
     AuthError("time", 401, [{"scheme": "Bearer", "realm": "x"}]),
     ToolError("no such file", ToolResult("no such file", is_error=True)),
     ApprovalRequiredError("add"),
+    NotOfferedError("sampling"),
     skipped(3),
     ToolImportError("some tools", [skipped(1), skipped(2)]),
 ]
@@ -120,6 +122,7 @@ def test_no_error_about_the_peer_is_a_value_error() -> None:
         (AuthError("time", 401), 'server "time" refused access: HTTP 401'),
         (ToolError("no such file", ToolResult()), "no such file"),
         (ApprovalRequiredError("add"), 'tool "add" requires approval'),
+        (NotOfferedError("sampling"), "the client does not offer sampling"),
         (SkippedToolError("add", 3, "no-schema"), 'tool "add" at index 3 was skipped: no-schema'),
         (SkippedToolError("", 0, "no-name"), 'tool "" at index 0 was skipped: no-name'),
     ],

@@ -73,3 +73,21 @@ def test_every_file_that_the_documents_point_to_exists() -> None:
     for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
         assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_the_publishing_example_runs(tmp_path: Path, no_process_left: dict[str, str]) -> None:
+    found = re.search(r"<!-- publish-example -->\n```python\n(.*?)```\n<!-- end -->", README, re.DOTALL)
+    assert found is not None
+    (tmp_path / "words.py").write_text(found[1])
+    trio_mcp = [sys.executable, "-m", "trio_mcp"]
+    done = subprocess.run(
+        [*trio_mcp, "call", "count_words", '{"text": "one two"}', "--", *trio_mcp, "serve", "words:server"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")

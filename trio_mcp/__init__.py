@@ -11,6 +11,7 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 # The map of this tree. Imports go one way, from the end of this list to its start.
 #
 #   version, redaction   the version; what is never shown
+#   nursery              a nursery whose errors leave bare
 #   errors               every exception, and who is at fault
 #   protocol/            sans-I/O: the envelope, lines, pending ids, revisions, raw arguments
 #   models/              what crosses the wire: servers, content blocks, tools as listed, results
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .errors import InvalidArgumentsError as InvalidArgumentsError
     from .errors import InvalidServerError as InvalidServerError
     from .errors import MCPError as MCPError
+    from .errors import NotOfferedError as NotOfferedError
     from .errors import ProtocolError as ProtocolError
     from .errors import RequestError as RequestError
     from .errors import ServerStartError as ServerStartError
@@ -88,6 +90,7 @@ _HOMES = {
         "InvalidArgumentsError",
         "InvalidServerError",
         "MCPError",
+        "NotOfferedError",
         "ProtocolError",
         "RequestError",
         "ServerStartError",

@@ -60,7 +60,10 @@ class InvalidArgumentsError(MCPError, ValueError):
 
 
 class UnknownToolError(MCPError, LookupError):
-    """You named a tool that is not there. Nothing was sent."""
+    """You named a tool that `Server.tools` hides, or that is not published (`remove_tool`). Nothing was sent.
+
+    A name that the server itself does not know is its `RequestError`.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(f'unknown tool "{name}"')
@@ -194,6 +197,14 @@ class ApprovalRequiredError(MCPError):
     def __init__(self, name: str) -> None:
         super().__init__(f'tool "{name}" requires approval')
         self.name = name
+
+
+class NotOfferedError(MCPError):
+    """Your tool asks for something that the client does not offer; `capability` names it."""
+
+    def __init__(self, capability: str) -> None:
+        super().__init__(f"the client does not offer {capability}")
+        self.capability = capability
 
 
 class SkippedToolError(MCPError):

@@ -11,11 +11,11 @@ from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
 from .client.link import Link
-from .client.nursery import bare_nursery
 from .client.opening import opened
 from .client.options import Options
 from .errors import InvalidServerError
 from .models.server import Server
+from .nursery import bare_nursery
 from .server.registry import ToolServer
 from .server.streams import StreamService
 from .transports.base import Handlers, Transport

@@ -18,11 +18,11 @@ from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
 from .client.link import Link
-from .client.nursery import bare_nursery
 from .client.opening import opened
 from .client.options import Options
 from .memory import open_memory_connection
 from .models.server import Server
+from .nursery import bare_nursery
 from .protocol.framing import LineBuffer
 from .server.registry import ToolServer
 from .tools.local import tool

@@ -181,6 +181,17 @@ async def test_a_write_that_fails_ends_the_server_although_the_client_still_send
         assert trio.current_time() == 0
 
 
+async def test_answers_that_nobody_can_read_are_not_waited_for(autojump_clock: MockClock) -> None:
+    """The last call is done a second after the client has stopped listening: that is when the server ends."""
+    async with serving() as (client, over):
+        await client.ask("tools/call", modern(name="sleep", arguments={"seconds": 1}))
+        await wait_all_tasks_blocked()
+        await client.receive.aclose()
+        await client.ask("ping")
+        await over.wait()
+        assert trio.current_time() == 1
+
+
 async def test_a_client_that_never_reads_does_not_hold_up_the_end(autojump_clock: MockClock) -> None:
     async with serving(lockstep_stream_pair) as (client, over):
         await client.ask("ping")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import trio
 from cyclopts import Parameter
 
+from ..nursery import bare_nursery
 from ..server.registry import ToolServer
 from ..server.stdio import serve_stdio
 from ..tools.tool import Tool
@@ -36,9 +37,8 @@ def serve(
 
 async def _serve(server: ToolServer) -> None:
     stop = trio.Event()
-    failure: RuntimeError | None = None
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as arrivals:
-        async with trio.open_nursery() as nursery:
+        async with bare_nursery() as nursery:
 
             async def watch() -> None:
                 async for _ in arrivals:
@@ -47,11 +47,9 @@ async def _serve(server: ToolServer) -> None:
             nursery.start_soon(watch)
             try:
                 await serve_stdio(server, stop=stop)
-            except RuntimeError as error:  # raised below: the nursery would wrap it in a group
-                failure = error
+            except RuntimeError as error:  # a descriptor is closed
+                raise CommandError(str(error)) from error
             nursery.cancel_scope.cancel()
-    if failure is not None:  # a descriptor is closed
-        raise CommandError(str(failure)) from failure
 
 
 def _found(target: str) -> ToolServer:
@@ -62,7 +60,7 @@ def _found(target: str) -> ToolServer:
     """
     module_name, colon, path = target.partition(":")
     if not module_name or not colon or not path:
-        raise CommandError(f"expected MODULE:TOOLS, got {target!r}")
+        raise CommandError(f"expected MODULE:TOOLS, such as words:server, got {target!r}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -70,7 +68,8 @@ def _found(target: str) -> ToolServer:
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
             raise CommandError(_failed(module_name, error)) from error
-        raise CommandError(f"there is no module {module_name!r} (looked in {os.getcwd()} too)") from error
+        hint = f"; a module, not a file: {module_name[:-3]}:{path}" if module_name.endswith(".py") else ""
+        raise CommandError(f"there is no module {module_name!r} (looked in {os.getcwd()} too){hint}") from error
     except (Exception, SystemExit) as error:
         raise CommandError(_failed(module_name, error)) from error
     for name in path.split("."):

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from ..errors import ProtocolError, RequestError, ServerStoppedError
+from ..nursery import bare_nursery
 from ..protocol.messages import decode_json, encode_json
 from ..protocol.versions import (
     PROBE_PATIENCE,
@@ -21,7 +22,6 @@ from ..protocol.versions import (
     request_meta,
 )
 from ..transports.base import Transport
-from .nursery import bare_nursery
 
 Event = Callable[[], Decision]
 

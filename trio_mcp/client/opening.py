@@ -21,13 +21,13 @@ import trio
 
 from ..errors import InvalidServerError, MCPError, ServerStartError, ServerStoppedError
 from ..models.server import Server
+from ..nursery import bare_nursery
 from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .connection import Connection
 from .link import Link, stdio_link
 from .negotiating import negotiate
-from .nursery import bare_nursery
 from .options import Options
 
 logger = logging.getLogger("trio_mcp.client")

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import trio
 
+from ..errors import NotOfferedError
 from ..protocol.messages import decode_json, encode_any
-from ..tools.context import LEVELS, NotOfferedError, OnProgress
+from ..tools.context import LEVELS, OnProgress
 from .rounds import digest
 
 #: What a client must have declared to be asked something.

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 import trio
 
+from ..nursery import bare_nursery
 from .registry import ToolServer
 from .streams import StreamService
 
@@ -52,33 +53,27 @@ async def serve_stdio(
     if not isinstance(server, ToolServer):
         raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
     with _standard_streams() as (receive_from, send_to):
-        receive = trio.lowlevel.FdStream(receive_from)
-        send = trio.lowlevel.FdStream(send_to)
+        # The first opened is closed last: where both are one terminal or socket, it alone knows how that was.
+        async with trio.lowlevel.FdStream(receive_from) as receive, trio.lowlevel.FdStream(send_to) as send:
 
-        def write_now(data: bytes) -> int:
-            try:
-                return os.write(send_to, data)
-            except BlockingIOError:
-                return 0
+            def write_now(data: bytes) -> int:
+                try:
+                    return os.write(send_to, data)
+                except BlockingIOError:
+                    return 0
 
-        service = StreamService(server, send, receive, grace=EOF_GRACE, write_now=write_now)
+            service = StreamService(server, send, receive, grace=EOF_GRACE, write_now=write_now)
 
-        async def wait_stop() -> None:
-            if stop is not None:
-                await stop.wait()
-                service.stop()
+            async def wait_stop() -> None:
+                if stop is not None:
+                    await stop.wait()
+                    service.stop()
 
-        try:
-            async with trio.open_nursery() as nursery:
+            async with bare_nursery() as nursery:
                 nursery.start_soon(wait_stop)
                 task_status.started()
                 await service.run()
                 nursery.cancel_scope.cancel()
-        finally:
-            # Forcefully: closing a descriptor does not wait, and must happen under a cancel too.
-            # In this order: where both are one terminal or socket, the first opened knows how it was.
-            await trio.aclose_forcefully(send)
-            await trio.aclose_forcefully(receive)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from ..errors import ProtocolError, RequestError
+from ..nursery import bare_nursery
 from ..protocol.messages import INVALID_REQUEST, PARSE_ERROR, Id, decode_json
 from ..transports.base import Handlers
 from ..transports.stream import StreamTransport
@@ -79,8 +80,8 @@ class StreamService:
 
         Closes nothing: the streams are the caller's.
         """
-        async with trio.open_nursery() as nursery:
-            async with trio.open_nursery() as handlers:
+        async with bare_nursery() as nursery:
+            async with bare_nursery() as handlers:
                 self._nursery = handlers
                 nursery.start_soon(self._transport.read)
                 nursery.start_soon(self._transport.write)

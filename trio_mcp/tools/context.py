@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from ..errors import MCPError, ProtocolError
+from ..errors import NotOfferedError, ProtocolError
 from ..models.elicitation import ElicitResult
 from .forms import form_schema, read_answer
 
@@ -25,14 +25,6 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 Schema = TypeVar("Schema")
 
 logger = logging.getLogger("trio_mcp.tools")
-
-
-class NotOfferedError(MCPError):
-    """The client does not offer what the tool asks for; `capability` names it."""
-
-    def __init__(self, capability: str) -> None:
-        super().__init__(f"the client does not offer {capability}")
-        self.capability = capability
 
 
 class CallContext(Protocol):

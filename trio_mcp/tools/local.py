@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -24,6 +25,8 @@ from .returns import Returns, as_utf8
 from .signature import Signature
 from .tool import Arguments, Tool
 from .wording import worded
+
+logger = logging.getLogger("trio_mcp.tools")
 
 #: Plain functions that run at once. Their own limiter: trio's default one would stall the start of processes.
 THREADS = 40
@@ -203,7 +206,8 @@ class _Local:
             call = partial(self.function, **keywords)
         try:
             value = await (call() if _is_async(self.function) else _in_thread(call))
-        except Exception as error:  # noqa: BLE001 - whatever a user's function raises is what the tool says
+        except Exception as error:
+            logger.debug('tool "%s" failed', name, exc_info=True)
             return _failure(_text_of(error))
         try:
             return self.returns.result(value)

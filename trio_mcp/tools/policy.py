@@ -70,6 +70,9 @@ def _check_origin(_: Any, __: Attribute[str | None], value: Any) -> None:
 class Policy:
     """What you decide about a tool. It adds to what the tool's annotations say, and never takes away.
 
+    It is data: `Tool.call` and `ToolServer` do not carry it out (a `ToolServer` only refuses a tool that requires
+    approval). What runs a model's turn of calls is not there yet.
+
     Args:
         timeout: seconds that one call may take.
         max_result_bytes: what a result's text is cut to, in bytes of UTF-8.

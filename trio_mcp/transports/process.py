@@ -294,7 +294,8 @@ def _look_up(command: str, env: Mapping[str, str]) -> str:
     found = shutil.which(command, path=path)
     if found is None:
         whose = "the server's PATH" if "PATH" in env else "PATH"
-        raise CannotStart(f"the command {command!r} is not on {whose}")
+        hint = "; arguments belong into args, not into the command" if " " in command else ""
+        raise CannotStart(f"the command {command!r} is not on {whose}{hint}")
     return os.path.abspath(found)
 
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_mcp.client.nursery import bare_nursery
+from trio_mcp.nursery import bare_nursery
 
 Task = Callable[[], Awaitable[None]]
 
