@@ -72,6 +72,10 @@ class PendingTable(Generic[Waiter]):
         """Nobody waits for this id any more. Whether somebody did."""
         return self._waiters.pop(id, None) is not None
 
+    def waiters(self) -> list[Waiter]:
+        """Everybody who waits."""
+        return list(self._waiters.values())
+
     def take_all(self) -> list[Waiter]:
         """Hand over everybody: the connection has ended."""
         waiters = list(self._waiters.values())

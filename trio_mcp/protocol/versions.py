@@ -92,7 +92,7 @@ class Refused:
 
 @attrs.frozen
 class Died:
-    """Done: the process exited, and starting it again would not help."""
+    """Done: the process exited, and starting it again would not help; or the server cannot be reached."""
 
 
 Decision = Discover | Initialize | Restart | Wait | Agreed | Refused | Died
@@ -107,6 +107,8 @@ class Negotiation:
     Args:
         protocol: "auto", "modern", "legacy", or one revision that alone is acceptable.
         remembered: the era that this server spoke last time. It only spares "auto" a probe.
+        restarts: the server is a process that was started for this: it may be started once more, and where it is
+            silent it is sent a handshake besides. Not so a server that was there before.
 
     >>> negotiation = Negotiation("auto", None)
     >>> negotiation.begin()
@@ -117,8 +119,9 @@ class Negotiation:
     Agreed(era='legacy', version='2025-06-18', server_info={}, capabilities={'tools': {}}, instructions=None)
     """
 
-    def __init__(self, protocol: str, remembered: Era | None) -> None:
+    def __init__(self, protocol: str, remembered: Era | None, *, restarts: bool = True) -> None:
         self._modern, self._legacy = _acceptable(protocol)
+        self._restarts = restarts
         self._plainly = not self._modern or (bool(self._legacy) and remembered == "legacy")
         self._probe: _Stage = "unsent"
         self._handshake: _Stage = "unsent"
@@ -163,9 +166,15 @@ class Negotiation:
                 return self._discover(version)
         return self._only_legacy(supported)
 
+    def discover_refused(self, reason: str) -> Decision:
+        """The probe was refused by what carries messages: an HTTP status of 400 to 499."""
+        if self._over or self._probe != "open":
+            return _WAIT
+        return self._not_modern(f"server/discover failed: {reason}")
+
     def silent(self) -> Decision:
         """`PROBE_PATIENCE` has passed since `Discover`, and the probe is still open."""
-        if self._over or self._probe != "open" or self._is_modern or not self._legacy:
+        if self._over or self._probe != "open" or self._is_modern or not self._legacy or not self._restarts:
             return _WAIT
         if self._handshake == "closed" and self._plainly:  # both roads were tried
             return self._refused(self._handshake_error)
@@ -194,14 +203,20 @@ class Negotiation:
             reason += f"; the server speaks {_listed(supported)}"
         return self._handshake_failed(reason)
 
+    def initialize_refused(self, reason: str) -> Decision:
+        """`initialize` was refused by what carries messages."""
+        if self._over or self._handshake != "open":
+            return _WAIT
+        return self._handshake_failed(reason)
+
     def exited(self) -> Decision:
-        """The process has exited."""
+        """The process has exited, or the server cannot be reached."""
         if self._over or self._probe == self._handshake == "unsent":
             return _WAIT
         if self._handshake == "closed" and self._plainly:
             return self._refused(self._handshake_error)
         # To some legacy servers everything but initialize is fatal, at once or after an error answer.
-        if self._probe != "unsent" and self._legacy and not self._is_modern:
+        if self._restarts and self._probe != "unsent" and self._legacy and not self._is_modern:
             self._probe = self._handshake = "unsent"
             self._modern = ()
             self._plainly = True
