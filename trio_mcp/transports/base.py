@@ -33,15 +33,23 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 FLUSH_GRACE = 1.0
 
 
+async def _not_over_http() -> None:
+    raise RuntimeError("only HTTP has sessions that can be lost")
+
+
 @attrs.frozen(kw_only=True)
 class Handlers:
-    """The plain functions that a transport is built with."""
+    """The plain functions that a transport is built with.
+
+    `reinitialize` is for HTTP alone: it makes the legacy handshake once more, by requests of the transport itself.
+    """
 
     on_notification: Callable[[str, bytes], None]
     on_request: Callable[[Id, str, bytes], None]
     on_end: Callable[[Exception | None], None]
     on_junk: Callable[[bytes], None] | None = None
     takes_batches: Callable[[], bool] = lambda: True
+    reinitialize: Callable[[], Awaitable[None]] = _not_over_http
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,292 @@
+"""One HTTP exchange: a request with its credentials, redirects within the origin, a reply as it comes.
+
+With http1.py and sse.py the only file that imports httpx. Knows nothing of JSON-RPC or sessions.
+"""
+
+from __future__ import annotations
+
+import base64
+import http
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import httpx
+import trio
+
+from ..errors import AuthError, ServerStoppedError
+from ..models.server import check_headers
+from ..protocol.framing import MAX_LINE
+from ..protocol.http_headers import parse_challenges
+from .http1 import Body, Http1Transport
+
+if TYPE_CHECKING:
+    from ..models.server import Server
+
+#: Redirects that one request follows, each within the origin.
+MAX_REDIRECTS = 5
+#: Seconds to connect. There is no other timeout: how long an answer may take is the caller's business.
+TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
+#: Seconds for a transport that is not ours to let go of a response.
+CLOSE_GRACE = 1.0
+#: Seconds in which a response that has given its answer may still end by itself, so that its connection is kept.
+LINGER = 1.0
+
+
+class Reply:
+    """What came back: the status and headers, and the body as it comes. A context manager that closes it."""
+
+    def __init__(self, response: httpx.Response, server: Server) -> None:
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        self._response = response
+        self._server = server
+        if response.is_stream_consumed:  # by an auth flow that wanted to see it
+            self._chunks: AsyncIterator[bytes] = _Read(response.content)
+        elif "content-encoding" in response.headers:
+            status, headers, stream = response.status_code, response.headers, response.stream
+            self._chunks = _Encoded(status, headers=headers, stream=stream).aiter_bytes()
+        else:
+            self._chunks = aiter(response.stream)
+        self.status = response.status_code
+        media_type = response.headers.get("content-type", "")
+        self.media_type = media_type.partition(";")[0].strip().lower()
+        self.bytes_in = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def header(self, name: str) -> str | None:
+        """A header's value, if it came."""
+        value: str | None = self._response.headers.get(name)
+        return value
+
+    async def next_chunk(self) -> bytes | None:
+        """The next part of the body, decoded by its content-encoding; None at its end.
+
+        Raises:
+            ServerStoppedError: it broke off.
+        """
+        try:
+            chunk = await anext(self._chunks, None)
+        except httpx.HTTPError as error:
+            raise _stopped(self._server, error, self.status) from error
+        if chunk is not None:
+            self.bytes_in += len(chunk)
+        return chunk
+
+    async def read(self, maximum: int = MAX_LINE) -> bytes:
+        """The whole body.
+
+        Raises:
+            ServerStoppedError: it broke off, or is over the maximum.
+        """
+        parts = []
+        while (chunk := await self.next_chunk()) is not None:
+            parts.append(chunk)
+            if self.bytes_in > maximum:
+                reason = f"sent a body over {maximum} bytes"
+                raise ServerStoppedError(self._server.name, reason, status=self.status)
+        return b"".join(parts)
+
+    async def linger(self) -> None:
+        """Let a response that has given its answer end by itself, for a moment; then close it."""
+        try:
+            with trio.move_on_after(LINGER):
+                while await self.next_chunk() is not None:
+                    pass
+        except ServerStoppedError:
+            pass  # nobody waits for it
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close it; before the end of the body this closes its connection."""
+        if isinstance(self._chunks, Body):  # ours waits for nothing, somebody else's may
+            await self._chunks.aclose()
+            return
+        with trio.move_on_after(CLOSE_GRACE, shield=True):
+            if isinstance(self._chunks, AsyncGenerator):
+                await self._chunks.aclose()
+            await self._response.aclose()
+
+
+class HttpWire:
+    """Sends requests to one endpoint. What is the same in each is made once."""
+
+    def __init__(self, server: Server) -> None:
+        assert server.url is not None
+        self._server = server
+        self._url = httpx.URL(server.url)
+        self._transport = server.http_transport or _default_transport(self._url)
+        self._owns_transport = server.http_transport is None
+        self._constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
+        if server.bearer_token is not None:
+            self._constant["authorization"] = f"Bearer {server.bearer_token}"
+        elif server.auth is None and self._url.userinfo:
+            pair = f"{self._url.username}:{self._url.password}".encode()
+            self._constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
+        if isinstance(server.headers, Mapping):
+            self._constant.update(_lowered(server.headers))
+
+    async def send(self, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
+        """One exchange.
+
+        Raises:
+            AuthError: 401 or 403.
+            ServerStoppedError: nothing came back, or a redirect that is not followed.
+        """
+        fields = {**self._constant, **headers}
+        if callable(self._server.headers):
+            authorized = self._server.bearer_token is not None or self._server.auth is not None
+            fields.update(_lowered(check_headers(self._server.headers(), authorized=authorized)))
+        if body is not None:
+            fields["content-length"] = str(len(body))
+        encoded = [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in fields.items()]
+        url, status = self._url, None
+        for _ in range(MAX_REDIRECTS + 1):
+            stream = httpx.ByteStream(body or b"")
+            request = httpx.Request(method, url, headers=encoded, stream=stream, extensions={"timeout": TIMEOUTS})
+            try:
+                response = await self._authorized(request)
+            except httpx.LocalProtocolError:
+                # Its text may show a header's value, and so may the traceback of what it is from.
+                raise ServerStoppedError(self._server.name, "the request is no legal HTTP") from None
+            except httpx.HTTPError as error:
+                raise _stopped(self._server, error) from error
+            if not response.has_redirect_location:
+                return await self._judged(response)
+            status, location = response.status_code, response.headers["location"]
+            await response.aclose()
+            url = self._followed(url, location, status)
+        raise ServerStoppedError(self._server.name, "redirects without end", status=status)
+
+    async def aclose(self) -> None:
+        """Close every connection of ours."""
+        if self._owns_transport:
+            await self._transport.aclose()
+
+    async def _judged(self, response: httpx.Response) -> Reply:
+        reply = Reply(response, self._server)
+        if response.status_code in (401, 403):
+            await reply.aclose()
+            challenges = parse_challenges(response.headers.get_list("www-authenticate"))
+            raise AuthError(self._server.name, response.status_code, challenges)
+        return reply
+
+    async def _authorized(self, request: httpx.Request) -> httpx.Response:
+        auth = self._server.auth
+        if auth is None:
+            return await self._transport.handle_async_request(request)
+        flow = auth.async_auth_flow(request)
+        try:
+            request = await anext(flow)
+            while True:
+                response = await self._transport.handle_async_request(request)
+                response.request = request
+                try:
+                    request = await flow.asend(response)
+                except StopAsyncIteration:
+                    return response
+                except BaseException:
+                    await Reply(response, self._server).aclose()
+                    raise
+                await response.aread()
+        finally:
+            await flow.aclose()
+
+    def _followed(self, url: httpx.URL, location: str, status: int) -> httpx.URL:
+        """Where a redirect leads, if that is within the origin: credentials never leave it."""
+        name = self._server.name
+        if status not in (307, 308):
+            raise ServerStoppedError(name, f"redirects with {status_text(status)}", status=status)
+        try:
+            target = url.join(location)
+        except (httpx.InvalidURL, ValueError):
+            raise ServerStoppedError(name, "redirects to what is no URL", status=status) from None
+        if (target.scheme, target.host, _port(target)) != (url.scheme, url.host, _port(url)):
+            where = f"{target.scheme}://{target.host}"
+            raise ServerStoppedError(
+                name, f"redirects to another origin, {where}, which is not followed", status=status
+            )
+        return target
+
+
+class _Encoded(httpx.Response):
+    """Decodes a body. httpx's own has a generator in a generator, and nobody could close the inner one."""
+
+    def aiter_raw(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        assert isinstance(self.stream, httpx.AsyncByteStream)
+        return aiter(self.stream)
+
+
+class _Read(httpx.AsyncByteStream):
+    """A body that somebody has read already."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        content, self._content = self._content, b""
+        if not content:
+            raise StopAsyncIteration
+        return content
+
+
+def status_text(status: int) -> str:
+    """A status in words.
+
+    >>> status_text(404), status_text(599)
+    ('HTTP 404 Not Found', 'HTTP 599')
+    """
+    try:
+        return f"HTTP {status} {http.HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy and not urllib.request.proxy_bypass(url.host):
+        return httpx.AsyncHTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}")
+    return Http1Transport()
+
+
+def _port(url: httpx.URL) -> int | None:
+    return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+_WORDS: dict[type[httpx.HTTPError], str] = {
+    httpx.ConnectTimeout: "did not accept a connection in time",
+    httpx.ConnectError: "cannot be reached",
+    httpx.ReadError: "the connection was lost",
+    httpx.WriteError: "the connection was lost",
+    httpx.RemoteProtocolError: "broke HTTP",
+    httpx.DecodingError: "sent a body that cannot be decoded",
+}
+
+
+def _stopped(server: Server, error: httpx.HTTPError, status: int | None = None) -> ServerStoppedError:
+    """What went wrong on the way, in one line."""
+    what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
+    if "CERTIFICATE" in str(error) or "SSL" in str(error):
+        what = "TLS failed"
+    reason = f"{what}: {error}" if str(error) else what
+    return ServerStoppedError(server.name, reason, status=status, redactor=server.redactor)
