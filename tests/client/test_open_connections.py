@@ -137,13 +137,13 @@ async def test_warn_with_every_server_bad_opens_an_empty_mapping(named: Any) -> 
             assert list(connections.failed) in (["a", "b"], ["b", "a"])
 
 
-async def test_warn_takes_also_a_server_that_is_not_there_yet(named: Any) -> None:
+async def test_warn_takes_also_an_endpoint_that_is_not_there(named: Any) -> None:
     named(a=GOOD)
-    both = [*servers("a"), Server("h", url="http://localhost/mcp")]
+    both = [*servers("a"), Server("h", url="http://localhost:1/mcp")]
     with trio.fail_after(5):
         async with open_connections(both, on_error="warn") as connections:
             assert list(connections) == ["a"]
-            assert isinstance(connections.failed["h"], NotImplementedError)
+            assert isinstance(connections.failed["h"], ServerStartError)
 
 
 # --- the scope

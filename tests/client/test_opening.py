@@ -320,9 +320,3 @@ async def test_a_wrong_argument_is_named_before_anything_is_started(
             raise AssertionError("opened")
     assert caught.value.field == text.partition(":")[0]
     assert host.processes == []
-
-
-async def test_a_server_with_a_url_is_not_there_yet(host: FakeHost) -> None:
-    with trio.fail_after(5), pytest.raises(NotImplementedError, match="url"):
-        async with open_connection(Server("s", url="http://localhost/mcp")):
-            raise AssertionError("opened")

@@ -22,22 +22,22 @@ from ..errors import (
 )
 from ..models.result import InputRequired, ToolResult, read_call_result
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import INTERNAL_ERROR, Id, decode_json, encode_any
+from ..protocol.messages import Id, decode_json, encode_any
 from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.context import OnProgress
 from ..tools.tool import Arguments, Tool
 from ..transports.base import Handlers, Transport
+from .asking import Asking
+from .headers import RequestHeaders
 from .inbound import Inbound
 from .listing import choose_tools, list_entries
+from .mending import is_corrected, reopen_session
 from .meta import RequestMeta
 from .requests import Requests, Statistics
 from .watching import Changes, ToolWatch, watching
 
 logger = logging.getLogger("trio_mcp.client")
-
-#: Questions of one legacy server that are asked at once; a user answers one at a time.
-MAX_QUESTIONS = 16
 
 if TYPE_CHECKING:
     from ..models.server import Server
@@ -76,15 +76,17 @@ class Connection:
         self._changes = Changes()
         self._error: ServerStoppedError | None = None
         self._gone = trio.Event()
-        self._is_closing = False
-        self._asking: set[trio.CancelScope] = set()  # the legacy questions that are being answered
-        elicit = self._elicit if options.elicitor.capabilities else None
+        self._asking = Asking(options.elicitor, self._respond, self.start_soon)
+        elicit = self._asking.asked if options.elicitor.capabilities else None
         self._redactor = NOTHING_SECRET if server is None else server.redactor
         self._inbound = Inbound(name, self._changes, options.log, self._respond, elicit, self._redactor)
         self._requests = Requests(options.elicitor, self._inbound, self._redactor)
         #: What the transport is built with.
         self.handlers = Handlers(
-            on_notification=self._inbound.notified, on_request=self._inbound.asked, on_end=self._has_ended
+            on_notification=self._inbound.notified,
+            on_request=self._inbound.asked,
+            on_end=self._has_ended,
+            reinitialize=self._reinitialize,
         )
 
     def __repr__(self) -> str:
@@ -229,12 +231,14 @@ class Connection:
 
     async def _relist(self) -> None:
         noticed = self._changes.noticed
+        headers = self._requests.headers
+        check = None if headers is None else headers.judge
         try:
             listed = await list_entries(lambda members: self._requests.send("tools/list", members, "tools/list"))
         except ProtocolError as error:
             error.redact(self._redactor)
             raise
-        tools, warnings = await choose_tools(listed.entries, self, self.name, self._filter)
+        tools, warnings = await choose_tools(listed.entries, self, self.name, self._filter, check)
         self._tools = tools
         self._warnings = listed.warnings + warnings
         self._changes.listed = noticed
@@ -311,29 +315,39 @@ class Connection:
             if options.wants_log:
                 meta[META_LOG_LEVEL] = "debug"
             self._requests.meta = RequestMeta(meta)
+            if self.server is not None and self.server.url is not None:
+                self._requests.headers = RequestHeaders(agreed.version)
+                self._requests.correct = partial(is_corrected, self)
         self._transport.negotiated(agreed.version)
-
         if agreed.era == "legacy":
             # basic/lifecycle: "the client MUST send an `initialized` notification"
             self._transport.notify("notifications/initialized")
 
     async def prepare(self) -> None:
         """What comes before the first call: the log level, where somebody listens, and the list of tools."""
+        await self.ask_for_logs()
+        await self.refresh_tools()
+
+    async def ask_for_logs(self) -> None:
+        """Legacy: have the server send its log messages, where somebody listens."""
         if self._inbound.era == "legacy" and self._options.wants_log and "logging" in self.capabilities:
             try:
                 await self._requests.send("logging/setLevel", b'"level":"debug"', "logging/setLevel")
             except RequestError as error:  # no reason not to open: it sends what it sends
                 logger.warning('server "%s" refuses to set a log level: %s', self.name, error)
-        await self.refresh_tools()
 
     def close_soon(self, *, let_leave: bool = False) -> None:
         """Begin to end; see `Transport.close`."""
-        self._stop_asking()
+        self._asking.stop()
         self._transport.close(let_leave=let_leave)
 
     async def wait_gone(self) -> None:
         """Wait until nothing of the connection is left."""
         await self._gone.wait()
+
+    async def _reinitialize(self) -> None:
+        await reopen_session(self, self._transport, self._options)
+        self._changes.doubt()
 
     @trio.lowlevel.enable_ki_protection
     async def _run(self) -> None:
@@ -347,31 +361,11 @@ class Connection:
     def _respond(self, id_: Id, answer: bytes | RequestError) -> None:
         self._transport.respond(id_, answer)
 
-    def _elicit(self, id_: Id, params: bytes) -> None:
-        async def answer() -> None:
-            with trio.CancelScope() as scope:
-                self._asking.add(scope)
-                try:
-                    self._respond(id_, await self._options.elicitor.answer_question(params))
-                finally:
-                    self._asking.discard(scope)
-
-        if len(self._asking) >= MAX_QUESTIONS:
-            self._respond(id_, RequestError(INTERNAL_ERROR, "too many questions at once"))
-        elif not self._is_closing:
-            self.start_soon(answer)
-
-    def _stop_asking(self) -> None:
-        """Nobody is asked on behalf of a connection that is over."""
-        self._is_closing = True
-        for scope in self._asking:
-            scope.cancel()
-
     def _has_ended(self, error: Exception | None) -> None:
         if isinstance(error, ServerStoppedError):
             self._error = error
             self.done.set()
-        self._stop_asking()
+        self._asking.stop()
         self._changes.close()
 
 

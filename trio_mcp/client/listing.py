@@ -14,7 +14,7 @@ import trio
 from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
-from ..models.tool import judge_entry
+from ..models.tool import ToolSpec, judge_entry
 from ..protocol.messages import decode_json, encode_any, reencode_json
 from ..tools.tool import Tool, ToolCaller, remote_tool
 
@@ -78,11 +78,16 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]]) -> Entries:
 
 
 async def choose_tools(
-    entries: Iterable[bytes], caller: ToolCaller, server_name: str, wanted: frozenset[str] | None
+    entries: Iterable[bytes],
+    caller: ToolCaller,
+    server_name: str,
+    wanted: frozenset[str] | None,
+    check: Callable[[ToolSpec], None] | None = None,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """The tools that listed entries make, and warnings: what was skipped and why, what is wanted and not there.
 
-    `wanted` keeps only these names of the server's; None keeps all.
+    `wanted` keeps only these names of the server's; None keeps all. `check` raises ValueError for a tool whose
+    headers are not legal.
     """
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
@@ -95,8 +100,14 @@ async def choose_tools(
         if wanted is not None and judged.name and judged.name not in wanted:
             continue
         offered.add(judged.name)
+        if check is not None and not isinstance(judged, SkippedToolError):
+            try:
+                check(judged)
+            except ValueError as error:
+                judged = SkippedToolError(judged.name, index, "bad-header", error)
         if isinstance(judged, SkippedToolError):
-            warnings.append(str(judged))
+            why = f" ({judged.cause})" if judged.reason == "bad-header" else ""
+            warnings.append(f"{judged}{why}")
             continue
         taken.add(judged.name)
         tool = remote_tool(judged, caller, server_name)

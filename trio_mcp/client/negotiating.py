@@ -11,8 +11,10 @@ import trio
 
 from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..nursery import bare_nursery
+from ..protocol.http_headers import request_headers
 from ..protocol.messages import decode_json, encode_json
 from ..protocol.versions import (
+    LEGACY_VERSIONS,
     PROBE_PATIENCE,
     Decision,
     Discover,
@@ -21,9 +23,35 @@ from ..protocol.versions import (
     Wait,
     request_meta,
 )
-from ..transports.base import Transport
+from ..transports.base import NO_HEADERS, Transport
 
 Event = Callable[[], Decision]
+
+
+def initialize_params(
+    version: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The params of the legacy handshake."""
+    return {"protocolVersion": version, "capabilities": dict(capabilities), "clientInfo": dict(client_info)}
+
+
+async def initialize_again(
+    transport: Transport, version: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
+) -> str:
+    """Make the handshake once more, for a session that the server has forgotten; the revision it speaks now.
+
+    Raises:
+        MCPError: it failed.
+    """
+    params = encode_json(initialize_params(version, client_info, capabilities))
+    data = await transport.request("initialize", params, cancellable=False)
+    result = decode_json(data)
+    found = result.get("protocolVersion") if isinstance(result, dict) else None
+    if found not in LEGACY_VERSIONS:
+        raise ProtocolError("initialize was answered without a protocolVersion that is known", data)
+    transport.negotiated(found)
+    transport.notify("notifications/initialized")
+    return str(found)
 
 
 async def negotiate(
@@ -35,25 +63,34 @@ async def negotiate(
     """Negotiate over one start of a server, until there is a final decision.
 
     Returns the decision (never `Discover`, `Initialize` or `Wait`), and how the server went away, if it did.
+
+    Raises:
+        AuthError: the server refuses us, which says nothing of its era.
     """
     send, receive = trio.open_memory_channel[Event](math.inf)  # at most a handful: one an event
     lost: list[ServerStoppedError] = []
 
     async def ask(
-        method: str, params: dict[str, Any], answered: Callable[[Any], Decision], failed: Callable[..., Decision]
+        method: str,
+        params: dict[str, Any],
+        answered: Callable[[Any], Decision],
+        failed: Callable[..., Decision],
+        refused: Callable[[str], Decision],
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         event: Event
         try:
-            event = partial(
-                answered, decode_json(await transport.request(method, encode_json(params), cancellable=False))
-            )
+            data = await transport.request(method, encode_json(params), headers=headers, cancellable=False)
+            event = partial(answered, decode_json(data))
         except RequestError as error:
             event = partial(failed, error.code, error.message, error.data)
         except ProtocolError:
             event = partial(answered, None)  # an answer all the same, and surely not the one asked for
         except ServerStoppedError as error:
             lost.append(error)
-            event = negotiation.exited
+            # basic/transports, "Backward Compatibility": a 4xx says that the endpoint does not know this era.
+            is_refusal = error.status is not None and 400 <= error.status < 500
+            event = partial(refused, error.reason) if is_refusal else negotiation.exited
         if method == "initialize":
             # trio wakes tasks in no order: an answer to the probe that came in the same chunk is told first.
             await trio.lowlevel.checkpoint()
@@ -69,18 +106,25 @@ async def negotiate(
             if isinstance(decision, Discover):
                 params: dict[str, Any] = {"_meta": request_meta(decision.version, client_info, capabilities)}
                 nursery.start_soon(
-                    ask, "server/discover", params, negotiation.discover_answered, negotiation.discover_failed
+                    ask,
+                    "server/discover",
+                    params,
+                    negotiation.discover_answered,
+                    negotiation.discover_failed,
+                    negotiation.discover_refused,
+                    request_headers(decision.version, "server/discover", params),
                 )
                 nursery.start_soon(be_patient)
             elif isinstance(decision, Initialize):
-                params = {
-                    "protocolVersion": decision.version,
-                    "capabilities": dict(capabilities),
-                    "clientInfo": dict(client_info),
-                }
+                params = initialize_params(decision.version, client_info, capabilities)
                 nursery.start_soon(
-                    ask, "initialize", params, negotiation.initialize_answered, negotiation.initialize_failed
+                    ask,
+                    "initialize",
+                    params,
+                    negotiation.initialize_answered,
+                    negotiation.initialize_failed,
+                    negotiation.initialize_refused,
                 )
             decision = (await receive.receive())()
         nursery.cancel_scope.cancel()
-    return decision, lost[0] if lost else None
+    return decision, lost[-1] if lost else None

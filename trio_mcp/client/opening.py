@@ -19,14 +19,14 @@ from typing import Any, Literal
 
 import trio
 
-from ..errors import InvalidServerError, MCPError, ServerStartError, ServerStoppedError
+from ..errors import AuthError, InvalidServerError, MCPError, ServerStartError, ServerStoppedError
 from ..models.server import Server
 from ..nursery import bare_nursery
 from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .connection import Connection
-from .link import Link, stdio_link
+from .link import Link, link_to
 from .negotiating import negotiate
 from .options import Options
 
@@ -90,7 +90,8 @@ async def open_connection(
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
         ServerStartError: the server did not come up, within `start_timeout`, and is gone.
-        NotImplementedError: the server has a url, or would be a process on Windows.
+        AuthError: it refused us with 401 or 403 (HTTP).
+        NotImplementedError: it would be a process on Windows.
 
     Example:
         >>> import sys, trio
@@ -99,7 +100,7 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
-    link = stdio_link(server)
+    link = link_to(server)
     options = Options(
         server.name,
         server.redactor,
@@ -133,7 +134,7 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
-    link = stdio_link(server)
+    link = link_to(server)
     options = Options(
         server.name,
         server.redactor,
@@ -189,7 +190,7 @@ async def open_connections(
         raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
     options: dict[str, tuple[Link, Options]] = {}
     for server in servers:
-        link = stdio_link(server)
+        link = link_to(server)
         checked = Options(
             server.name,
             server.redactor,
@@ -278,7 +279,7 @@ async def _open(nursery: trio.Nursery, link: Link, options: Options) -> Connecti
 
 
 async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, starts: list[Connection]) -> Connection:
-    negotiation = Negotiation(link.protocol, ERAS.recall(link.key))
+    negotiation = Negotiation(link.protocol, ERAS.recall(link.key), restarts=link.restarts)
     on_stderr = None if options.stderr is None else options.stderr.put
     while True:
         connection = Connection(link.server, link.name, options)
@@ -300,6 +301,8 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
     connection.agree(decision)
     try:
         await connection.prepare()
+    except (AuthError, InvalidServerError):  # ours to mend: not the server's failure to start
+        raise
     except ServerStoppedError as error:
         raise _start_error(link, "", starts, error) from error
     except MCPError as error:
@@ -320,6 +323,7 @@ def _start_error(
         stderr_tail=tails[-1] if tails else "",
         first_stderr_tail=tails[0] if len(tails) > 1 else "",
         junk=() if lost is None else lost.junk,
+        status=None if lost is None else lost.status,
         redactor=NOTHING_SECRET if link.server is None else link.server.redactor,
     )
     error.__cause__ = lost

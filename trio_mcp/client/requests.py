@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from ..errors import ProtocolError
+from ..errors import ProtocolError, RequestError
 from ..models.result import InputRequired
 from ..redaction import Redactor
 from ..tools.context import OnProgress
-from ..transports.base import Transport
+from ..transports.base import NO_HEADERS, Transport
 from .eliciting import MAX_ROUNDS, Elicitor
+from .headers import RequestHeaders
 from .inbound import Inbound
 from .meta import RequestMeta
 
@@ -46,6 +47,10 @@ class Requests:
 
     def __init__(self, elicitor: Elicitor, inbound: Inbound, redactor: Redactor) -> None:
         self.meta = RequestMeta()
+        #: Modern over HTTP: what makes the headers, and what is done about errors of a kind that one correction
+        #: may mend: whether the request is to be made once more.
+        self.headers: RequestHeaders | None = None
+        self.correct: Callable[[str, RequestError], Awaitable[bool]] | None = None
         self._elicitor = elicitor
         self._inbound = inbound
         self._redactor = redactor
@@ -75,10 +80,25 @@ class Requests:
         if on_progress is not None:
             token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
         params = self.meta.params(members, name, given=meta, token=token)
-        try:
+
+        async def ask() -> bytes:
+            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
             return await self._transport.request(
-                method, params, progress_token=token, on_progress=deliver, standing=standing
+                method,
+                params,
+                headers=headers,
+                progress_token=token,
+                on_progress=deliver,
+                standing=standing,
             )
+
+        try:
+            try:
+                return await ask()
+            except RequestError as error:
+                if self.correct is None or not await self.correct(method, error):
+                    raise
+                return await ask()
         except ProtocolError as error:
             error.redact(self._redactor)
             raise

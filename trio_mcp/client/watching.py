@@ -7,17 +7,20 @@ watchers of a connection, for as long as there are any.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
+from ..errors import AuthError, MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
 
 if TYPE_CHECKING:
     from ..tools.tool import Tool
     from .connection import Connection
+
+logger = logging.getLogger("trio_mcp.client")
 
 #: Seconds before a listen request that the server ended is made again: doubled each time, up to the second.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -140,10 +143,20 @@ async def _listen(connection: Connection, changes: Changes, scope: trio.CancelSc
             try:
                 # utilities/subscriptions: the answer comes when the server ends the subscription.
                 await connection.listen(_LISTEN)
-            except (RequestError, ProtocolError):  # it offers no subscriptions: such a server never tells
+            except (RequestError, ProtocolError, AuthError):  # it offers no subscriptions: it never tells
                 changes.settled.set()
                 return
-            except (ServerStoppedError, trio.ClosedResourceError):
+            except ServerStoppedError as error:
+                # Over HTTP a stream may break, and a later one work; what came between is in doubt.
+                is_refusal = error.status is not None and 400 <= error.status < 500
+                if changes.closed or is_refusal:
+                    changes.settled.set()
+                    return
+            except trio.ClosedResourceError:
+                return
+            except Exception:  # the function that makes the headers of an HTTP server
+                logger.exception('server "%s": changes of its tools are not noticed', connection.name)
+                changes.settled.set()
                 return
             if trio.current_time() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
