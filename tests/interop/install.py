@@ -89,10 +89,10 @@ def _once(name: str, wanted: object, install: Callable[[], None]) -> None:
     _say(f"{name}: installed in {time.monotonic() - started:.0f} s")
 
 
-def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
+def _run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path = HOME) -> None:
     done = subprocess.run(
         [str(part) for part in command],
-        cwd=HOME,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -126,6 +126,18 @@ def install_node_modules() -> None:
         _run(*npm, "install", "--no-fund", "--no-audit", "--no-update-notifier", env=node_environment())
 
     _once("node_modules", NODE_PACKAGES, install)
+
+
+def install_package(home: Path, package: str, version: str) -> None:
+    """Install one package from npm in a directory of its own, apart from the servers."""
+
+    def install() -> None:
+        home.mkdir(exist_ok=True)
+        (home / "package.json").write_text(json.dumps({"private": True, "dependencies": {package: version}}))
+        npm = (node_tool("node"), node_tool("npm"))
+        _run(*npm, "install", "--no-fund", "--no-audit", "--no-update-notifier", env=node_environment(), cwd=home)
+
+    _once(home.name, [package, version], install)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 
 import anyio
 from mcp.server.fastmcp import Context, FastMCP, Image
@@ -75,4 +76,10 @@ async def ask(context: Context) -> str:  # type: ignore[type-arg]
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) == 1:
+        server.run()
+    else:  # a port, and what is special over HTTP: "stateless", "json"
+        server.settings.port = int(sys.argv[1])
+        server.settings.stateless_http = "stateless" in sys.argv
+        server.settings.json_response = "json" in sys.argv
+        server.run("streamable-http")

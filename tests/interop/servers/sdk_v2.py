@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -83,4 +84,8 @@ async def ask(context: Context) -> str:  # type: ignore[type-arg]
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) == 1:
+        server.run()
+    else:  # a port, and what is special over HTTP: "stateless", "json"
+        modes = {"stateless_http": "stateless" in sys.argv, "json_response": "json" in sys.argv}
+        server.run("streamable-http", port=int(sys.argv[1]), **modes)
