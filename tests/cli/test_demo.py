@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -16,6 +17,11 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("nothing_left"),
 ]
+
+
+def marked() -> dict[str, str]:
+    """What marks the processes of a test (tests/conftest.py); the command line's environment was read before."""
+    return {key: value for key, value in os.environ.items() if key.startswith("TRIO_MCP_TEST")}
 
 
 def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None:
@@ -38,6 +44,28 @@ def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None
     assert re.search(r"two slow calls were cancelled after 0\.\d+ s", said)
     assert "a failed tool is a result: is_error=True, 'flaky failed" in said
     assert "left running: 0 tasks, 0 descriptors, 0 child processes" in said
+
+
+def test_on_a_terminal_the_calls_are_behind_a_progress_bar() -> None:
+    leader, follower = os.openpty()
+    shown = b""
+    try:
+        with subprocess.Popen(
+            [*COMMAND, "demo"],
+            env={**ENVIRONMENT, **marked(), "TERM": "xterm"},
+            stdout=subprocess.PIPE,
+            stderr=follower,
+        ) as process:
+            os.close(follower)
+            with contextlib.suppress(OSError):  # the other end of a terminal is gone: EIO
+                while chunk := os.read(leader, 4096):
+                    shown += chunk
+            out, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        os.close(leader)
+    assert (process.returncode, b"1000 calls of echo" in out) == (0, True)
+    assert b"calling echo" in shown
+    assert b"/1000" in shown
 
 
 def test_a_signal_ends_it_with_the_server_gone() -> None:

@@ -107,11 +107,11 @@ def test_a_file_without_servers_lists_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "[]\n")
 
 
-def test_a_server_by_url_is_a_sentence_until_it_is_supported(tmp_path: Path) -> None:
+def test_a_server_by_url_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     done = run("list", "--json", "--config", config(tmp_path, far={"url": "http://127.0.0.1:9/mcp"}, one=entry()))
     assert done.returncode == 2
     assert {row["server"] for row in json.loads(done.stdout)} == {"one"}
-    assert done.stderr.startswith('trio-mcp: server "far": ')
+    assert done.stderr.startswith('trio-mcp: server "far" did not start: cannot be reached: ')
 
 
 # --- call --------------------------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ def test_what_the_module_prints_is_not_for_the_client(directory: Path) -> None:
         ("mine:", "expected MODULE:TOOLS, such as words:server, got 'mine:'"),
         (":shout", "expected MODULE:TOOLS, such as words:server, got ':shout'"),
         ("nowhere:tools", "there is no module 'nowhere' (looked in "),
+        ("mine.py:shout", "there is no module 'mine.py' (looked in "),
         ("package.nowhere:tools", "there is no module 'package.nowhere' (looked in "),
         ("missing:tools", "importing missing failed: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("broken:tools", "importing broken failed: ZeroDivisionError: division by zero (broken.py:2)"),

@@ -29,17 +29,35 @@ def outcome(capsys: pytest.CaptureFixture[str]) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("list",), "which server? give --config FILE or -- COMMAND ARGS…"),
+        (("list",), "which server? give --config FILE, --url URL or -- COMMAND ARGS…"),
         (("list", "--"), "there is no command behind --"),
         (("list", "one", "--", "x"), 'with -- the server is not named: leave out "one"'),
-        (("list", "--config", "f", "--", "x"), "give --config FILE or -- COMMAND ARGS…, not both"),
+        (("list", "--config", "f", "--", "x"), "give one of --config FILE, --url URL and -- COMMAND ARGS…"),
         (("list", "--config", "absent.json"), "absent.json cannot be read: No such file or directory"),
         (("list", "--config"), "--config"),
         (("list", "one", "two"), "two"),
         (("list", "--nope"), "nope"),
         (("nope",), "nope"),
-        (("call", "--", "x"), "call takes TOOL [JSON] -- COMMAND ARGS…"),
-        (("call", "a", "b", "c", "--", "x"), "call takes TOOL [JSON] -- COMMAND ARGS…"),
+        (("call", "--", "x"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
+        (("call", "a", "b", "c", "--", "x"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
+        (("call", "--url", "http://h/"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
+        (("list", "one", "--url", "http://h/"), 'with --url the server is not named: leave out "one"'),
+        (("list", "--url", "http://h/", "--", "x"), "give one of --config FILE, --url URL and -- COMMAND ARGS…"),
+        (("list", "--url", "http://h/", "--config", "f"), "give one of --config FILE, --url URL and"),
+        (("list", "--url", "ftp://h/"), "url: is no http or https URL"),
+        (("list", "--url", "http://["), "url: is no http or https URL"),
+        (("list", "--url", "http://me:hidden@h/"), "a password does not belong on a command line"),
+        (("list", "--header", "A: b"), "--header and --bearer-env go with --url URL"),
+        (("list", "--bearer-env", "A"), "--header and --bearer-env go with --url URL"),
+        (("list", "--url", "http://h/", "--bearer-env", "NOT_SET"), "environment variable NOT_SET is not set"),
+        (
+            ("list", "--url", "http://h/", "--header", "A: ${NOT_SET}"),
+            "--header A: the environment variable NOT_SET",
+        ),
+        (("list", "--url", "http://h/", "--header", "A"), "--header takes 'Name: ${VAR}'"),
+        (("list", "--url", "http://h/", "--header", "X-Api-Key: hidden"), "a secret does not belong on a command"),
+        (("list", "--url", "http://h/", "--header", "Authorization: Bearer hidden"), "a secret does not belong"),
+        (("list", "--url", "http://h/", "--header", "Mcp-Name: x"), "belongs to the transport"),
         (("call", "one", "--config", "f"), "call takes SERVER TOOL [JSON] --config FILE"),
         (("call", "one", "echo", "--jsn", "--config", "f"), "unknown option --jsn"),
         (("call", "one", "echo"), "which server?"),
@@ -52,6 +70,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(outcome: Any, arguments: tuple[
     assert err.startswith("trio-mcp: ")
     assert said in err
     assert err.count("\n") == 1
+    assert "hidden" not in err
 
 
 def test_an_unknown_server_exits_2_and_names_what_may_have_been_meant(outcome: Any, tmp_path: Path) -> None:

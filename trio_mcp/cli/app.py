@@ -23,7 +23,8 @@ FAILED = 2
 _HELP = """Start MCP servers, list their tools, call them; serve your own.
 
 The servers come from a configuration file (`--config`, the mcpServers JSON of Claude Desktop, Cursor and VS
-Code), or one is started from the command line behind `--`. `trio-mcp --version` tells the version.
+Code), or one is reached at a `--url`, or one is started from the command line behind `--`.
+`trio-mcp --version` tells the version.
 """
 
 
@@ -77,12 +78,14 @@ def _app() -> App:
         list_tools,
         name="list",
         usage="Usage: trio-mcp list [SERVER] --config FILE [--json]\n"
+        "       trio-mcp list --url URL [--header 'NAME: ${VAR}'] [--bearer-env VAR] [--json]\n"
         "       trio-mcp list [--json] -- COMMAND ARGS…",
     )
     app.command(
         call_tool,
         name="call",
         usage="Usage: trio-mcp call SERVER TOOL [JSON] --config FILE [--json]\n"
+        "       trio-mcp call TOOL [JSON] --url URL [--header 'NAME: ${VAR}'] [--bearer-env VAR] [--json]\n"
         "       trio-mcp call TOOL [JSON] [--json] -- COMMAND ARGS…",
     )
     app.command(serve, usage="Usage: trio-mcp serve MODULE:TOOLS")

@@ -15,6 +15,7 @@ from ..models.result import ToolResult
 from ..models.server import Server
 from ..protocol.arguments import encode_arguments
 from ..tools.tool import SILENT_FAILURE, Tool
+from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from .progress import CallProgress
 from .running import run_until_signal
 from .targets import CommandLine, ConfigOption, chosen_servers, nearest
@@ -24,6 +25,9 @@ from .terminal import CommandError, note, write, write_error, write_json
 def call_tool(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     config: ConfigOption = None,
+    url: UrlOption = None,
+    header: HeaderOption = (),
+    bearer_env: BearerOption = None,
     as_json: Annotated[
         bool, Parameter(name="--json", negative=(), show_default=False, help="The result as sent.")
     ] = False,
@@ -34,8 +38,10 @@ def call_tool(
     TOOL is the server's own name for it, or `mcp__SERVER__TOOL`. JSON is the object of its arguments; "-" reads it
     from stdin, nothing means no arguments. A failed tool: its text is on stderr, the exit code is 1.
     """
-    server_name, tool_name, arguments = _understood(words, with_server=command_line is None)
-    (server,) = chosen_servers(server_name, config, command_line)
+    endpoint = Endpoint(url, header, bearer_env)
+    with_server = command_line is None and not endpoint.is_given
+    server_name, tool_name, arguments = _understood(words, with_server=with_server)
+    (server,) = chosen_servers(server_name, config, command_line, endpoint)
     # Before anything is started: what is no JSON object is not worth a process.
     encoded = encode_arguments(tool_name, _stdin() if arguments == "-" else arguments)
     return run_until_signal(partial(_call, server, tool_name, encoded, as_json))
@@ -47,7 +53,9 @@ def _understood(words: tuple[str, ...], *, with_server: bool) -> tuple[str | Non
             raise CommandError(f"unknown option {word}")
     names = 2 if with_server else 1
     if not names <= len(words) <= names + 1:
-        usage = "SERVER TOOL [JSON] --config FILE" if with_server else "TOOL [JSON] -- COMMAND ARGS…"
+        usage = (
+            "SERVER TOOL [JSON] --config FILE" if with_server else "TOOL [JSON], and --url URL or -- COMMAND ARGS…"
+        )
         raise CommandError(f"call takes {usage}")
     server = words[0] if with_server else None
     return server, words[names - 1], words[names] if len(words) > names else None

@@ -16,6 +16,7 @@ from ..client.opening import open_connections
 from ..errors import MCPError
 from ..models.server import Server
 from ..tools.tool import Tool
+from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from .machine import array_text, object_text
 from .running import run_until_signal
 from .targets import CommandLine, ConfigOption, chosen_servers
@@ -31,6 +32,9 @@ def list_tools(
     /,
     *,
     config: ConfigOption = None,
+    url: UrlOption = None,
+    header: HeaderOption = (),
+    bearer_env: BearerOption = None,
     as_json: Annotated[
         bool, Parameter(name="--json", negative=(), show_default=False, help="An array for programs.")
     ] = False,
@@ -40,7 +44,8 @@ def list_tools(
 
     A server that fails is reported on stderr and the others are listed all the same; the exit code is 2 then.
     """
-    servers = chosen_servers(server, config, command_line)
+    endpoint = Endpoint(url, header, bearer_env)
+    servers = chosen_servers(server, config, command_line, endpoint)
     return run_until_signal(partial(_list, servers, as_json))
 
 

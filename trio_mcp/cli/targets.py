@@ -1,4 +1,4 @@
-"""Which servers a command is about: those of a configuration file, or the one behind `--`.
+"""Which servers a command is about: those of a configuration file, the one at a URL, or the one behind `--`.
 
 The options that say so are the same for every command and stand here as types.
 """
@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from ..config import legal_name, load_servers
 from ..models.server import Server
+from .endpoint import Endpoint
 from .terminal import CommandError, note
 
 ConfigOption = Annotated[Path | None, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")]
@@ -23,22 +24,25 @@ CommandLine = Annotated[tuple[str, ...] | None, Parameter(parse=False)]
 
 
 def chosen_servers(
-    name: str | None, config: Path | None, command_line: tuple[str, ...] | None
+    name: str | None, config: Path | None, command_line: tuple[str, ...] | None, endpoint: Endpoint
 ) -> tuple[Server, ...]:
-    """The servers: all of the file, the one of this name, or the one that the command line starts.
+    """The servers: all of the file, the one of this name, or the one that the command line reaches or starts.
 
     Raises:
-        CommandError: both or neither are given, or the file has no server of this name.
+        CommandError: none or several of the ways are given, or the file has no server of this name.
         InvalidServerError: the file is no such JSON, or the command line is none.
     """
+    if [config is not None, command_line is not None, endpoint.is_given].count(True) > 1:
+        raise CommandError("give one of --config FILE, --url URL and -- COMMAND ARGS…")
+    if config is None and name is not None and (command_line is not None or endpoint.is_given):
+        way = "--url" if command_line is None else "--"
+        raise CommandError(f'with {way} the server is not named: leave out "{name}"')
     if command_line is not None:
-        if config is not None:
-            raise CommandError("give --config FILE or -- COMMAND ARGS…, not both")
-        if name is not None:
-            raise CommandError(f'with -- the server is not named: leave out "{name}"')
         return (_server_of(command_line),)
+    if endpoint.is_given:
+        return (endpoint.server(),)
     if config is None:
-        raise CommandError("which server? give --config FILE or -- COMMAND ARGS…")
+        raise CommandError("which server? give --config FILE, --url URL or -- COMMAND ARGS…")
     loaded = load_servers(config)
     for warning in loaded.warnings:
         note(warning)
