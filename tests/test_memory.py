@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from trio_mcp import InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.memory import Connection
 from trio_mcp.protocol import versions
+from trio_mcp.transports import outbox
 
 
 @pytest.fixture(autouse=True)
@@ -221,3 +222,28 @@ async def test_a_server_may_serve_the_tools_of_a_connection_to_itself() -> None:
             result = await found.call({"text": 7})
             text = 'arguments for "echo": text: expected str, got int'
             assert (result.is_error, result.content) == (True, text)
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_large_answers_to_many_calls_reach_a_client_that_reads(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they are over what may wait: they are held back, and nobody is taken for one who does not read."""
+    monkeypatch.setattr(outbox, "FULL", 256 * 1024)
+    monkeypatch.setattr(outbox, "OVERFULL", 256 * 1024)
+
+    async def large() -> str:
+        return "x" * 100_000
+
+    sizes: list[int] = []
+
+    async def call(connection: Connection) -> None:
+        sizes.append(len((await connection.call_tool("large")).content))
+
+    server = ToolServer("large")
+    server.add_tools(tool(large))
+    with trio.fail_after(20):
+        async with open_memory_connection(server, protocol=era) as connection, trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(call, connection)
+    assert sizes == [100_000] * 50

@@ -10,7 +10,7 @@ import trio
 
 from tests.fakes import MODERN, FakeHost, FakeProcess, serving
 from tests.far_end import Message
-from trio_mcp import Connection, InvalidArgumentsError, Server, open_connection
+from trio_mcp import Connection, InvalidArgumentsError, InvalidServerError, Server, open_connection
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 
@@ -65,3 +65,15 @@ async def test_a_progress_function_that_is_not_async_fails_that_call_alone(host:
             with pytest.raises(TypeError):
                 await connection.call_tool("echo", on_progress=lambda *_: None)  # type: ignore[arg-type]
             await connection.refresh_tools()
+
+
+@pytest.mark.parametrize("name", ["on_log", "on_stderr"])
+async def test_an_async_function_where_a_plain_one_is_called_is_refused(host: FakeHost, name: str) -> None:
+    """Nobody would await it, and every line would be lost."""
+
+    async def take(*_: object) -> None: ...
+
+    with pytest.raises(InvalidServerError, match="expected a plain function") as caught:
+        async with open_connection(SERVER, **{name: take}):  # type: ignore[arg-type]
+            raise AssertionError("opened")
+    assert caught.value.field == name

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trio_mcp.errors import ProtocolError, RequestError
+from trio_mcp.protocol import messages
 from trio_mcp.protocol.messages import (
     Line,
     answer_line,
@@ -429,3 +430,30 @@ def test_salvaging_is_linear_in_the_line(filler: bytes) -> None:
     started = time.perf_counter()
     salvage_answer_id(data)
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":[' + b"1," * 100_000 + b"!]}",
+        b'{"result":[' + b"1," * 100_000 + b'!],"jsonrpc":"2.0","id":7}',
+        b'{"result":[' + b"1," * 100_000 + b'!],"id":"seven","jsonrpc":"2.0"}',
+    ],
+    ids=["at its head", "at its tail", "at its tail, a string"],
+)
+def test_the_id_of_a_long_broken_answer_is_found_at_either_end(line: bytes) -> None:
+    assert salvage_answer_id(line) in (7, "seven")
+
+
+def test_a_long_broken_answer_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader must not be held up by what is broken anyway."""
+    seen: list[int] = []
+
+    class Counting:
+        def finditer(self, data: bytes) -> list[object]:
+            seen.append(len(data))
+            return []
+
+    monkeypatch.setattr(messages, "_TOKEN", Counting())
+    salvage_answer_id(b'{"jsonrpc":"2.0","result":[' + b"1," * 100_000 + b"!]}")
+    assert sum(seen) <= 4096

@@ -183,3 +183,13 @@ class AnyOrder(RuleBasedStateMachine):
 
 AnyOrder.TestCase.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
 TestAnyOrderOfEvents = AnyOrder.TestCase
+
+
+def test_an_error_without_an_id_is_not_for_a_waiter_that_does_not_count() -> None:
+    """A subscription that stays open beside the one call in flight must not keep that call waiting."""
+    table: PendingTable[str] = PendingTable()
+    table.add("listens")
+    table.add("calls")
+    assert table.resolve_only(lambda waiter: waiter != "listens") == "calls"
+    assert table.resolve_only(lambda waiter: waiter != "listens") is None
+    assert len(table) == 1
