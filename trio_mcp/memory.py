@@ -10,9 +10,10 @@ import trio
 from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
+from .client.eliciting import OnElicit
 from .client.link import Link
 from .client.opening import opened
-from .client.options import Options
+from .client.options import OnLog, Options
 from .errors import InvalidServerError
 from .models.server import Server
 from .nursery import bare_nursery
@@ -29,8 +30,8 @@ async def open_memory_connection(
     name: str = "memory",
     protocol: str = "auto",
     client_info: Mapping[str, Any] | None = None,
-    on_elicit: Callable[..., Any] | None = None,
-    on_log: Callable[..., Any] | None = None,
+    on_elicit: OnElicit | None = None,
+    on_log: OnLog | None = None,
 ) -> AsyncIterator[Connection]:
     """Serve a `ToolServer` to a `Connection` in this process: for tests, and for agents that use their own tools.
 

@@ -26,9 +26,10 @@ from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .connection import Connection
+from .eliciting import OnElicit
 from .link import Link, link_to
 from .negotiating import negotiate
-from .options import Options
+from .options import OnLog, Options
 
 logger = logging.getLogger("trio_mcp.client")
 
@@ -67,8 +68,8 @@ async def open_connection(
     server: Server,
     *,
     client_info: Mapping[str, Any] | None = None,
-    on_elicit: Callable[..., Any] | None = None,
-    on_log: Callable[..., Any] | None = None,
+    on_elicit: OnElicit | None = None,
+    on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Connection]:
     """Start a server, agree on a protocol revision, list its tools; the usual form.
@@ -100,14 +101,8 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
-    link = link_to(server)
-    options = Options(
-        server.name,
-        server.redactor,
-        client_info=client_info,
-        on_elicit=on_elicit,
-        on_log=on_log,
-        on_stderr=on_stderr,
+    link, options = _checked(
+        server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
     )
     async with opened(link, options) as connection:
         yield connection
@@ -118,8 +113,8 @@ async def connect(
     server: Server,
     *,
     client_info: Mapping[str, Any] | None = None,
-    on_elicit: Callable[..., Any] | None = None,
-    on_log: Callable[..., Any] | None = None,
+    on_elicit: OnElicit | None = None,
+    on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> Connection:
     """Open a connection that lives in your nursery, until `aclose`, until it is lost, or until that is cancelled.
@@ -134,14 +129,8 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
-    link = link_to(server)
-    options = Options(
-        server.name,
-        server.redactor,
-        client_info=client_info,
-        on_elicit=on_elicit,
-        on_log=on_log,
-        on_stderr=on_stderr,
+    link, options = _checked(
+        server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
     )
 
     if not isinstance(nursery, trio.Nursery):
@@ -162,8 +151,8 @@ async def open_connections(
     *,
     on_error: Literal["raise", "warn"] = "raise",
     client_info: Mapping[str, Any] | None = None,
-    on_elicit: Callable[..., Any] | None = None,
-    on_log: Callable[..., Any] | None = None,
+    on_elicit: OnElicit | None = None,
+    on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Connections]:
     """Open connections to many servers at once, in one scope; all close side by side.
@@ -190,14 +179,8 @@ async def open_connections(
         raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
     options: dict[str, tuple[Link, Options]] = {}
     for server in servers:
-        link = link_to(server)
-        checked = Options(
-            server.name,
-            server.redactor,
-            client_info=client_info,
-            on_elicit=on_elicit,
-            on_log=on_log,
-            on_stderr=on_stderr,
+        link, checked = _checked(
+            server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
         )
         if link.name in options:
             raise InvalidServerError("name", f"two servers are called {link.name!r}")
@@ -240,6 +223,12 @@ async def open_connections(
             yield Connections(in_order, failed)
         finally:
             over.set()
+
+
+def _checked(server: Server, **wanted: Any) -> tuple[Link, Options]:
+    """What a program wants of one server, checked: nothing has been started yet."""
+    link = link_to(server)
+    return link, Options(server.name, server.redactor, **wanted)
 
 
 @asynccontextmanager

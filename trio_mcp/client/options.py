@@ -28,6 +28,10 @@ _LEVELS = {
 }
 
 
+#: A plain function `(level, logger, data)`: the level as the specification names it, the logger or None, any JSON.
+OnLog = Callable[[str, str | None, Any], object]
+
+
 class Options:
     """The options of one connection, and the deliveries to its plain functions."""
 
@@ -38,7 +42,7 @@ class Options:
         *,
         client_info: Mapping[str, Any] | None = None,
         on_elicit: OnElicit | None = None,
-        on_log: Callable[..., Any] | None = None,
+        on_log: OnLog | None = None,
         on_stderr: Callable[[str], object] | None = None,
     ) -> None:
         for field, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
