@@ -75,9 +75,11 @@ if TYPE_CHECKING:
     from .tools.local import tool as tool
     from .tools.naming import is_tool_name as is_tool_name
     from .tools.naming import tool_name as tool_name
+    from .tools.outcome import ToolOutcome as ToolOutcome
     from .tools.policy import Policy as Policy
     from .tools.policy import ToolCall as ToolCall
     from .tools.tool import Tool as Tool
+    from .tools.toolbox import Toolbox as Toolbox
 
 _HOMES = {
     "client.connection": ("Connection",),
@@ -107,6 +109,8 @@ _HOMES = {
     "tools.naming": ("is_tool_name", "tool_name"),
     "tools.policy": ("Policy", "ToolCall"),
     "tools.tool": ("Tool",),
+    "tools.outcome": ("ToolOutcome",),
+    "tools.toolbox": ("Toolbox",),
     "tools.local": ("raw_tool", "tool"),
     "tools.context": ("ToolContext",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),

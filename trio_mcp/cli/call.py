@@ -14,7 +14,8 @@ from ..errors import UnknownToolError
 from ..models.result import ToolResult
 from ..models.server import Server
 from ..protocol.arguments import encode_arguments
-from ..tools.tool import SILENT_FAILURE, Tool
+from ..tools.failures import SILENT_FAILURE
+from ..tools.tool import Tool
 from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from .progress import CallProgress
 from .running import run_until_signal

@@ -37,6 +37,7 @@ from ..protocol.versions import (
     Era,
 )
 from ..tools.context import LEVELS, CallContext
+from ..tools.failures import failure_text
 from ..tools.tool import Tool
 from .calls import LegacyCall, ModernCall, Peer
 from .params import SUPPORTED, Params, check_modern, read_params
@@ -273,7 +274,7 @@ class Session:
                 raise RequestError(INVALID_PARAMS, str(error)) from error
             return ToolResult(str(error), is_error=True)
         except (MCPError, trio.ClosedResourceError) as error:
-            return ToolResult(f"mcp: {error}", is_error=True)
+            return ToolResult(failure_text(error), is_error=True)
 
     @property
     def _instructions(self) -> dict[str, Any]:

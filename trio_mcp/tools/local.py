@@ -20,8 +20,9 @@ from ..protocol.arguments import encode_arguments
 from ..protocol.messages import encode_json
 from .context import CallContext, ToolContext
 from .docstring import read_docstring
+from .failures import text_of
 from .policy import NO_POLICY, Policy
-from .returns import Returns, as_utf8
+from .returns import Returns
 from .signature import Signature
 from .tool import Arguments, Tool
 from .wording import worded
@@ -197,7 +198,7 @@ class _Local:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentsError(name, str(error)) from error
         except Exception as error:  # noqa: BLE001 - whatever the validators of a user's class raise
-            return _failure(f'arguments for "{name}": {_text_of(error)}')
+            return _failure(f'arguments for "{name}": {text_of(error)}')
         if self.signature is None:
             call = partial(self.function, encoded)
         else:
@@ -208,11 +209,11 @@ class _Local:
             value = await (call() if _is_async(self.function) else _in_thread(call))
         except Exception as error:
             logger.debug('tool "%s" failed', name, exc_info=True)
-            return _failure(_text_of(error))
+            return _failure(text_of(error))
         try:
             return self.returns.result(value)
         except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
-            reason = _text_of(error)
+            reason = text_of(error)
             if isinstance(error, msgspec.ValidationError):
                 reason = worded(error, self.returns.schema)
             return _failure(f'tool "{name}" returned a value that does not match its return type: {reason}')
@@ -244,10 +245,3 @@ def _check_name(name: Any) -> None:
 
 def _failure(text: str) -> ToolResult:
     return ToolResult(text, is_error=True)
-
-
-def _text_of(error: BaseException) -> str:
-    """What an exception says; a group of one is not what went wrong, its one exception is."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return as_utf8(str(error)) or type(error).__name__

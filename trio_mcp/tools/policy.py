@@ -70,16 +70,17 @@ def _check_origin(_: Any, __: Attribute[str | None], value: Any) -> None:
 class Policy:
     """What you decide about a tool. It adds to what the tool's annotations say, and never takes away.
 
-    It is data: `Tool.call` and `ToolServer` do not carry it out (a `ToolServer` only refuses a tool that requires
-    approval). What runs a model's turn of calls is not there yet.
+    `Toolbox.run` carries it out. `Tool.call` and `ToolServer` do not; a `ToolServer` refuses a tool that requires
+    approval, since MCP has no channel for that.
 
     Args:
-        timeout: seconds that one call may take.
-        max_result_bytes: what a result's text is cut to, in bytes of UTF-8.
+        timeout: seconds that one call may take, with its wrappers; waiting for its turn and for approval apart.
+        max_result_bytes: what a result's text is cut to, in bytes of UTF-8; a line after it says how many are
+            missing. Images and structured output are not cut.
         require_approval: the tool runs only after somebody has said yes.
         sequential: the tool runs alone, even where its server calls it read-only.
-        wrap: async functions `(call, proceed) -> ToolResult` around each call, the outermost first; `await
-            proceed(call)` goes on.
+        wrap: async functions `(call, proceed) -> ToolResult` around each call, the outermost first. `await
+            proceed(call)` goes on: never, once or again, with other arguments too, but with the same tool.
         origin: the tool's `origin`, in place of "mcp" or "local".
 
     Raises:

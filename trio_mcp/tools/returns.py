@@ -10,6 +10,7 @@ import msgspec
 from ..models.content import BLOCKS, Text
 from ..models.result import ToolResult
 from ..protocol.messages import encode_json
+from .failures import as_utf8
 from .signature import Refusal, annotations_of, check_type, inlined_schema
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -76,11 +77,6 @@ class Returns:
         if not isinstance(value, list | tuple) or not all(isinstance(block, (*BLOCKS, str)) for block in value):
             return False
         return self._is_content if not value else any(isinstance(block, BLOCKS) for block in value)
-
-
-def as_utf8(text: str) -> str:
-    """The text, with lone surrogates (of file names, say) shown as escapes: official clients drop such a line."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_content(annotation: Any) -> bool:

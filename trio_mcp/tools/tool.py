@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
 from .context import CallContext, LocalCall, OnProgress
+from .failures import SILENT_FAILURE
 from .naming import tool_name
 from .policy import NO_POLICY, Policy
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 #: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
 Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
-
-#: What a failed remote tool says that says nothing.
-SILENT_FAILURE = "mcp: tool returned an error"
 
 
 class ToolCaller(Protocol):
