@@ -40,7 +40,7 @@ def test_two_tools_of_one_name_are_refused_with_both_origins() -> None:
     with pytest.raises(ValueError, match=r'^tools: "echo" comes twice, from local and from acme$'):
         Toolbox([echo, other])
     with pytest.raises(ValueError, match='"echo" comes twice, from local and from local'):
-        Toolbox([echo, attrs.evolve(echo)])
+        Toolbox([echo, echo])
 
 
 async def test_a_tool_of_a_server_and_a_local_one_of_one_name_are_refused_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -234,6 +235,40 @@ async def test_what_ends_a_program_passes_out_of_a_group_too() -> None:
         raise AssertionError
 
     toolbox = Toolbox([look.with_policy(Policy(wrap=[stopping]))])
-    with pytest.RaisesGroup(KeyboardInterrupt, ValueError) as caught:
+    with pytest.RaisesGroup(KeyboardInterrupt, ValueError):
         await toolbox.run(calls(("look", {"text": "a"})))
-    assert caught.value.split(KeyboardInterrupt)[0] is not None
+
+
+async def test_what_ends_a_program_passes_while_a_turn_is_cancelled_too() -> None:
+    async def stopping(call: ToolCall, proceed: Any) -> ToolResult:
+        async def stop() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise KeyboardInterrupt
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop)
+            result: ToolResult = await proceed(call)
+            return result
+
+    toolbox = Toolbox([slow.with_policy(Policy(wrap=[stopping]))])
+    with pytest.raises(KeyboardInterrupt), trio.move_on_after(0.01):
+        await toolbox.run(calls("slow"))
+
+
+def test_ctrl_c_ends_a_turn_that_waits_for_a_thread_and_a_task() -> None:
+    hall = Hall()
+
+    @tool
+    def interrupt() -> None:
+        trio.from_thread.run(wait_all_tasks_blocked)
+        signal.raise_signal(signal.SIGINT)
+
+    async def main() -> None:
+        with trio.fail_after(10):
+            await Toolbox([hall.tools[0], interrupt]).run(calls("read a", "interrupt", "interrupt"))
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert hall.log == ["a came", "a was cancelled"]

@@ -59,9 +59,10 @@ class Toolbox:
         for tool in tools:
             if not isinstance(tool, Tool):
                 raise TypeError(f"tools: expected Tool, got {type(tool).__name__}")
-            other = self._tools.setdefault(tool.name, tool)
-            if other is not tool:
+            other = self._tools.get(tool.name)
+            if other is not None:
                 raise ValueError(f'tools: "{tool.name}" comes twice, from {other.origin} and from {tool.origin}')
+            self._tools[tool.name] = tool
         self._lock = trio.Lock()
 
     def __repr__(self) -> str:
