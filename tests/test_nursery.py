@@ -106,6 +106,15 @@ async def test_an_outer_cancel_passes_and_is_caught_outside() -> None:
     assert scope.cancelled_caught
 
 
+async def test_an_outer_cancel_of_the_tasks_alone_passes_too() -> None:
+    with trio.CancelScope() as scope:
+        async with bare_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(trio.sleep_forever)
+            scope.cancel()
+        pytest.fail("what stands behind a cancelled nursery runs")
+
+
 async def test_an_outer_cancel_of_a_body_with_tasks_of_its_own_leaves_no_group() -> None:
     with trio.CancelScope() as scope:
 

@@ -46,8 +46,8 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
             raise of_body
         if inner is not None:
             raise inner
-        if of_body is not None:
-            # The nursery's own cancel has taken every Cancelled; one that an outer scope waits for is raised anew.
+        if of_body is not None or group is not None:
+            # A Cancelled that an outer scope waits for was taken by the nursery's own cancel, or by the split.
             await trio.lowlevel.checkpoint_if_cancelled()
     finally:
         del of_body, group, of_tasks, inner  # a traceback holds this frame: no cycle through it

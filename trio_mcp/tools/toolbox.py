@@ -114,8 +114,6 @@ class Toolbox:
                 nursery.start_soon(settle, *in_order)
             for place in sorted(set(range(len(turn))).difference(in_order)):
                 nursery.start_soon(settle, place)
-        if len(outcomes) < len(turn):
-            await trio.lowlevel.checkpoint_if_cancelled()  # the nursery took the Cancelled of its tasks
         return [outcomes[place] for place in range(len(turn))]
 
     def definitions(self, provider: str) -> list[dict[str, Any]]:
