@@ -92,16 +92,17 @@ async def test_tokens_and_reserved_members_are_those_of_each_hop(eras: tuple[str
         lies = {f"{META_PREFIX}mine": 1, META_CLIENT_INFO: {"name": "liar", "version": "0"}, **TRACE}
         await down.call_tool("note", meta=lies, on_progress=on_progress)
         await down.call_tool("note", meta={"progressToken": "the client's own"})
+        await down.call_tool("note", meta={"progressToken": 1.5})  # which is none
         await down.call_tool("note")
-    first, second, third = (call.get("_meta", {}) for call in calls_in(tap))
+    first, second, third, fourth = (call.get("_meta", {}) for call in calls_in(tap))
     assert TRACE.items() <= first.items()
-    for meta in (first, second, third):
+    for meta in (first, second, third, fourth):
         assert f"{META_PREFIX}mine" not in meta
         assert "liar" not in json.dumps(meta)
     assert {first["progressToken"], second["progressToken"]}.isdisjoint({"the client's own"})
-    assert "progressToken" not in third
+    assert "progressToken" not in {**third, **fourth}
     if eras[0] == "legacy":
-        assert "_meta" not in calls_in(tap)[2], "where there is nothing to say, nothing is said"
+        assert "_meta" not in calls_in(tap)[3], "where there is nothing to say, nothing is said"
 
 
 async def test_tools_of_a_connection_pass_it_on_as_well() -> None:
