@@ -330,9 +330,9 @@ async def _goes_on_with_nothing(call: ToolCall, proceed: Any) -> Any:
     [
         (_raises, "not today"),
         (_raises_a_group, "not today"),
-        (_returns_text, 'a wrapper of "echo" returned str instead of a ToolResult'),
-        (_goes_elsewhere, 'a wrapper turned a call of "echo" into one of "other"'),
-        (_goes_on_with_nothing, "a wrapper went on with NoneType instead of a ToolCall"),
+        (_returns_text, 'a wrapper of tool "echo" returned str, not a ToolResult'),
+        (_goes_elsewhere, 'a wrapper of tool "echo" went on with a call of "other"'),
+        (_goes_on_with_nothing, 'a wrapper of tool "echo" went on with NoneType, not a ToolCall'),
     ],
 )
 async def test_a_wrapper_that_fails_is_a_failed_call_with_its_text(

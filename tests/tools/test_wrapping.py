@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from trio_mcp import ToolCall, ToolResult
-from trio_mcp.tools.wrapping import run_wrapped
+from trio_mcp.tools.wrapping import call_through
 
 CALL = ToolCall("1", "add", {"a": 1})
 
@@ -20,7 +20,7 @@ async def run(call: ToolCall) -> ToolResult:
 
 
 async def through(*wrap: Any) -> str:
-    return (await run_wrapped(wrap, CALL, run)).content
+    return (await call_through(wrap, CALL, run)).content
 
 
 async def test_without_wrappers_the_call_is_run() -> None:
@@ -37,7 +37,7 @@ async def test_the_first_wrapper_is_the_outermost_and_each_may_change_the_argume
         return wrapper
 
     call = ToolCall("1", "add", [])
-    result = await run_wrapped([adding("outer"), adding("inner")], call, run)
+    result = await call_through([adding("outer"), adding("inner")], call, run)
     assert result.content == "outer(inner(['outer', 'inner']))"
     assert call.arguments == []
 
@@ -65,8 +65,8 @@ async def test_a_wrapper_may_go_on_twice_at_once_or_not_at_all() -> None:
 @pytest.mark.parametrize(
     ("onward", "error", "text"),
     [
-        (None, TypeError, "a wrapper went on with NoneType instead of a ToolCall"),
-        (ToolCall("1", "other"), ValueError, 'a wrapper turned a call of "add" into one of "other"'),
+        (None, TypeError, 'a wrapper of tool "add" went on with NoneType, not a ToolCall'),
+        (ToolCall("1", "other"), ValueError, 'a wrapper of tool "add" went on with a call of "other"'),
     ],
 )
 async def test_a_wrapper_goes_on_with_a_call_of_the_same_tool(
@@ -84,9 +84,7 @@ async def test_a_wrapper_returns_a_result(value: Any) -> None:
     async def wrapper(call: ToolCall, proceed: Any) -> Any:
         return value
 
-    with pytest.raises(
-        TypeError, match=f'a wrapper of "add" returned {type(value).__name__} instead of a ToolRes'
-    ):
+    with pytest.raises(TypeError, match=f'a wrapper of tool "add" returned {type(value).__name__}, not a ToolRes'):
         await through(wrapper)
 
 
@@ -98,4 +96,4 @@ async def test_what_runs_and_wrappers_raise_passes_bare() -> None:
         return await proceed(call)
 
     with pytest.raises(KeyError, match="inner"):
-        await run_wrapped([wrapper, wrapper], CALL, failing)
+        await call_through([wrapper, wrapper], CALL, failing)

@@ -21,7 +21,7 @@ from ..tools.failures import failure_text
 from ..tools.local import tool as make_tool
 from ..tools.policy import Policy, ToolCall
 from ..tools.tool import Arguments, Tool
-from ..tools.wrapping import run_wrapped
+from ..tools.wrapping import call_through
 
 if TYPE_CHECKING:
     from ..tools.policy import Wrapper
@@ -162,7 +162,7 @@ class _Exposed:
             return await self.tool.run(call.arguments, context)
 
         try:
-            return await run_wrapped(self.wrap, ToolCall(str(next(_ids)), name, encoded), run)
+            return await call_through(self.wrap, ToolCall(str(next(_ids)), name, encoded), run)
         except (MCPError, trio.ClosedResourceError):
             raise  # as any remote tool does
         except Exception as error:  # noqa: BLE001 - whatever wrappers raise

@@ -1,8 +1,8 @@
-"""One call through wrappers, to whatever runs it. Knows neither toolboxes nor servers."""
+"""One call through its wrappers, the outermost first. Knows nothing of turns, approval, timeouts and caps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,28 +13,37 @@ if TYPE_CHECKING:
     from .policy import Proceed, Wrapper
 
 
-async def run_wrapped(wrap: Iterable[Wrapper], call: ToolCall, run: Proceed) -> ToolResult:
-    """Run a call through wrappers, the outermost first; the innermost goes on to `run`.
+async def call_through(wrappers: Sequence[Wrapper], call: ToolCall, run: Proceed) -> ToolResult:
+    """Carry out a call: each wrapper is given the call and what goes on from there; `run` is the call itself.
+
+    A wrapper may go on never, once or many times, with other arguments too.
 
     Raises:
-        TypeError: a wrapper returned no result, or went on with what is no call.
+        TypeError: a wrapper went on with something that is no `ToolCall`, or returned no `ToolResult`.
         ValueError: a wrapper went on with a call of another tool.
-        Exception: whatever wrappers and `run` raise.
+        Exception: what wrappers and call raise.
+
+    Example:
+        >>> async def again(call, proceed):
+        ...     result = await proceed(call)
+        ...     return await proceed(call) if result.is_error else result
+        >>> async def run(call):
+        ...     return ToolResult("5")
+        >>> import trio
+        >>> trio.run(call_through, [again], ToolCall("1", "count"), run).content
+        '5'
     """
-    for wrapper in reversed(tuple(wrap)):
-        run = partial(_through, wrapper, run)
-    return await run(call)
-
-
-async def _through(wrapper: Wrapper, onward: Proceed, call: ToolCall) -> ToolResult:
-    async def proceed(changed: ToolCall) -> ToolResult:
-        if not isinstance(changed, ToolCall):
-            raise TypeError(f"a wrapper went on with {type(changed).__name__} instead of a ToolCall")
-        if changed.name != call.name:
-            raise ValueError(f'a wrapper turned a call of "{call.name}" into one of "{changed.name}"')
-        return await onward(changed)
-
-    result = await wrapper(call, proceed)
+    if not wrappers:
+        return await run(call)
+    result = await wrappers[0](call, partial(_go_on, call.name, wrappers[1:], run))
     if not isinstance(result, ToolResult):
-        raise TypeError(f'a wrapper of "{call.name}" returned {type(result).__name__} instead of a ToolResult')
+        raise TypeError(f'a wrapper of tool "{call.name}" returned {type(result).__name__}, not a ToolResult')
     return result
+
+
+async def _go_on(name: str, wrappers: Sequence[Wrapper], run: Proceed, call: ToolCall) -> ToolResult:
+    if not isinstance(call, ToolCall):
+        raise TypeError(f'a wrapper of tool "{name}" went on with {type(call).__name__}, not a ToolCall')
+    if call.name != name:
+        raise ValueError(f'a wrapper of tool "{name}" went on with a call of "{call.name}"')
+    return await call_through(wrappers, call, run)
