@@ -237,6 +237,34 @@ def test_skipped_tools_can_be_caught_and_split() -> None:
     assert [error.index for error in matched.exceptions] == [2]  # type: ignore[union-attr]
 
 
+def test_what_except_star_leaves_is_still_an_import_error() -> None:
+    group = ToolImportError("some tools", [skipped(1), skipped(2, "no-name")])
+    group.add_note("kept")
+    part = group.subgroup(lambda error: isinstance(error, SkippedToolError) and error.index == 1)
+    assert type(part) is ToolImportError
+    assert (part.message, part.exceptions, part.__notes__) == ("some tools", (group.exceptions[0],), ["kept"])
+    assert group.subgroup(ProtocolError) is None
+    caught: list[int] = []
+    try:
+        try:
+            raise group
+        except* ProtocolError:
+            pytest.fail("there is none")
+    except* SkippedToolError as left:
+        assert type(left) is ToolImportError  # noqa: PT017 - pytest.raises knows no except*
+        caught += [error.index for error in left.exceptions]  # type: ignore[union-attr]
+    assert caught == [1, 2]
+
+
+def test_an_import_error_in_a_group_of_a_nursery_keeps_its_kind() -> None:
+    group = ExceptionGroup("nursery", [ToolImportError("some tools", [skipped(1)]), ValueError("other")])
+    matched, rest = group.split(SkippedToolError)
+    assert matched is not None
+    assert rest is not None
+    assert type(matched.exceptions[0]) is ToolImportError
+    assert [type(error) for error in rest.exceptions] == [ValueError]
+
+
 def test_the_cause_of_a_skip_is_also_its_dunder_cause() -> None:
     cause = ProtocolError("no JSON")
     error = SkippedToolError("", 0, "undecodable", cause)

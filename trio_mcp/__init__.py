@@ -68,9 +68,14 @@ if TYPE_CHECKING:
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
+    from .server.agent import Agent as Agent
+    from .server.agent import AgentLike as AgentLike
+    from .server.agent import add_agent as add_agent
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import ToolContext as ToolContext
+    from .tools.importing import ImportedTools as ImportedTools
+    from .tools.importing import import_tools as import_tools
     from .tools.local import raw_tool as raw_tool
     from .tools.local import tool as tool
     from .tools.naming import is_tool_name as is_tool_name
@@ -111,9 +116,11 @@ _HOMES = {
     "tools.tool": ("Tool",),
     "tools.outcome": ("ToolOutcome",),
     "tools.toolbox": ("Toolbox",),
+    "tools.importing": ("ImportedTools", "import_tools"),
     "tools.local": ("raw_tool", "tool"),
     "tools.context": ("ToolContext",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
+    "server.agent": ("Agent", "AgentLike", "add_agent"),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
     "memory": ("open_memory_connection",),

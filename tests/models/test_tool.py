@@ -82,6 +82,34 @@ def test_a_name_that_an_earlier_tool_has_is_refused_last() -> None:
     assert taken == {"add"}
 
 
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (b'{"name":"add"}', "no-schema"),
+        (b'{"name":"add","inputSchema":{"type":"array"}}', "root-not-object"),
+        (b'{"name":"add","inputSchema":{"$ref":"#"}}', "root-ref"),
+        (b'{"name":"add","inputSchema":{}}', "bad-header"),
+        (b'{"name":"taken","inputSchema":{}}', "bad-header"),
+    ],
+)
+def test_headers_are_judged_after_the_schema_and_before_a_repeated_name(entry: bytes, reason: str) -> None:
+    cause = ValueError("no header name")
+
+    def check(spec: ToolSpec) -> None:
+        raise cause
+
+    skipped = judge_entry(entry, 3, {"taken"}, check)
+    assert isinstance(skipped, SkippedToolError)
+    assert (skipped.index, skipped.reason) == (3, reason)
+    assert skipped.cause is skipped.__cause__ is (cause if reason == "bad-header" else None)
+
+
+def test_a_check_sees_each_usable_entry_as_it_will_be() -> None:
+    seen: list[ToolSpec] = []
+    judged = judge_entry(b'{"name":"add","inputSchema":{}}', 0, (), seen.append)
+    assert seen == [judged]
+
+
 # --- what an accepted entry has
 
 

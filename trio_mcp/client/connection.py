@@ -31,7 +31,7 @@ from ..transports.base import Handlers, Transport
 from .asking import Asking
 from .headers import RequestHeaders
 from .inbound import Inbound
-from .listing import choose_tools, list_entries
+from .listing import Entries, choose_tools, list_entries
 from .mending import is_corrected, reopen_session
 from .meta import RequestMeta
 from .requests import Requests, Statistics
@@ -67,7 +67,8 @@ class Connection:
         self.name = name
         self.done = trio.Event()
         self._options = options
-        self._filter = None if server is None or server.tools is None else frozenset(server.tools)
+        #: The names that `Server.tools` keeps; None keeps all.
+        self.wanted = None if server is None or server.tools is None else frozenset(server.tools)
         self._transport: Transport
         self._nursery: trio.Nursery
         self._tools: tuple[Tool, ...] = ()
@@ -169,7 +170,7 @@ class Connection:
         """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result."""
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
-        if self._filter is not None and name not in self._filter:
+        if self.wanted is not None and name not in self.wanted:
             await trio.lowlevel.checkpoint()
             raise UnknownToolError(name)
         head = b'"name":%b,"arguments":' % encode_any(name)
@@ -231,17 +232,14 @@ class Connection:
 
     async def _relist(self) -> None:
         noticed = self._changes.noticed
-        headers = self._requests.headers
-        check = None if headers is None else headers.judge
-        try:
-            listed = await list_entries(lambda members: self._requests.send("tools/list", members, "tools/list"))
-        except ProtocolError as error:
-            error.redact(self._redactor)
-            raise
-        tools, warnings = await choose_tools(listed.entries, self, self.name, self._filter, check)
-        self._tools = tools
-        self._warnings = listed.warnings + warnings
+        listed = await self._list()
+        tools, warnings = await choose_tools(listed.entries, self, self.name, self.wanted, self.headers)
+        self._tools, self._warnings = tools, listed.warnings + warnings
         self._changes.listed = noticed
+
+    async def _list(self) -> Entries:
+        ask = partial(self._requests.send, "tools/list", name="tools/list")
+        return await list_entries(ask, self._redactor)
 
     def watch_tools(self) -> AbstractAsyncContextManager[ToolWatch]:
         """Follow changes of the list: a context manager that gives an async iterator of tuples of `Tool`.
@@ -260,6 +258,23 @@ class Connection:
             ...             print([tool.name for tool in tools])
         """
         return watching(self, self._changes)
+
+    # --- for import_tools, with `wanted`: see `ToolSource`
+
+    @property
+    def headers(self) -> RequestHeaders | None:
+        """What knows the headers of requests: modern, over HTTP."""
+        return self._requests.headers
+
+    async def list_entries(self) -> tuple[bytes, ...]:
+        """Every entry of the server's list now, as JSON; `tools` stays. What is odd about pages is logged."""
+        if "tools" not in self.capabilities:
+            await trio.lowlevel.checkpoint()
+            return ()
+        listed = await self._list()
+        for warning in listed.warnings:
+            logger.warning('server "%s": %s', self.name, warning)
+        return listed.entries
 
     # --- the end
 

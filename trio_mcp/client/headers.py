@@ -37,12 +37,16 @@ class RequestHeaders:
         self._parameters: dict[str, tuple[HeaderParameter, ...]] = {}
         self._plain: dict[str, Mapping[str, str]] = {}  # of listed tools that want nothing in headers
 
-    def judge(self, spec: ToolSpec) -> None:
-        """Take note of what a listed tool wants to see in headers.
+    def check(self, spec: ToolSpec) -> None:
+        """Whether what a listed tool wants to see in headers is legal.
 
         Raises:
-            ValueError: its annotations are not legal (server/tools: "clients MUST reject" such a tool).
+            ValueError: it is not (server/tools: "clients MUST reject" such a tool).
         """
+        header_parameters(spec.input_schema)
+
+    def learn(self, spec: ToolSpec) -> None:
+        """Take note of what a tool wants to see in headers, which has been checked."""
         self._plain.pop(spec.name, None)
         self._parameters[spec.name] = header_parameters(spec.input_schema)
 

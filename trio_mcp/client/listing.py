@@ -10,19 +10,17 @@ from typing import Any
 
 import attrs
 import msgspec
-import trio
 from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
-from ..models.tool import ToolSpec, judge_entry
 from ..protocol.messages import decode_json, encode_any, reencode_json
+from ..redaction import Redactor
+from ..tools.judging import HeaderRules, judged_entries
 from ..tools.tool import Tool, ToolCaller, remote_tool
 
 #: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
 MAX_PAGES = 1_000
 MAX_ENTRIES = 100_000
-#: Entries that are judged in one go: a few milliseconds.
-ENTRIES_AT_ONCE = 500
 
 
 class _Page(msgspec.Struct):
@@ -41,7 +39,7 @@ class Entries:
     warnings: tuple[str, ...]
 
 
-async def list_entries(ask: Callable[[bytes], Awaitable[bytes]]) -> Entries:
+async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redactor) -> Entries:
     """List every page. `ask` sends the encoded members of the params (without braces) and gives the raw result.
 
     Raises:
@@ -52,7 +50,12 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]]) -> Entries:
     seen: set[str] = set()
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        found, next_cursor = _read_page(await ask(b"" if cursor is None else b'"cursor":' + encode_any(cursor)))
+        page = await ask(b"" if cursor is None else b'"cursor":' + encode_any(cursor))
+        try:
+            found, next_cursor = _read_page(page)
+        except ProtocolError as error:
+            error.redact(redactor)
+            raise
         if found is None:
             warnings.append("tools/list: a page without a list of tools was read as empty")
         entries += found or ()
@@ -82,34 +85,21 @@ async def choose_tools(
     caller: ToolCaller,
     server_name: str,
     wanted: frozenset[str] | None,
-    check: Callable[[ToolSpec], None] | None = None,
+    headers: HeaderRules | None = None,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """The tools that listed entries make, and warnings: what was skipped and why, what is wanted and not there.
 
-    `wanted` keeps only these names of the server's; None keeps all. `check` raises ValueError for a tool whose
-    headers are not legal.
+    `wanted` keeps only these names of the server's; None keeps all.
     """
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
-    taken: set[str] = set()
     offered: set[str] = set()
-    for index, entry in enumerate(entries):
-        if index % ENTRIES_AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-        judged = judge_entry(entry, index, taken)
-        if wanted is not None and judged.name and judged.name not in wanted:
-            continue
+    async for judged in judged_entries(entries, wanted, headers):
         offered.add(judged.name)
-        if check is not None and not isinstance(judged, SkippedToolError):
-            try:
-                check(judged)
-            except ValueError as error:
-                judged = SkippedToolError(judged.name, index, "bad-header", error)
         if isinstance(judged, SkippedToolError):
             why = f" ({judged.cause})" if judged.reason == "bad-header" else ""
             warnings.append(f"{judged}{why}")
             continue
-        taken.add(judged.name)
         tool = remote_tool(judged, caller, server_name)
         if tool.name in tools:
             other = tools[tool.name].remote_name

@@ -10,7 +10,7 @@ This knows neither the names that agents see nor how a tool is called.
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -73,11 +73,14 @@ _decode_entry = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_schemas = msgspec.json.Decoder(_Schemas).decode
 
 
-def judge_entry(data: bytes, index: int, taken: Container[str]) -> ToolSpec | SkippedToolError:
+def judge_entry(
+    data: bytes, index: int, taken: Container[str], check: Callable[[ToolSpec], None] | None = None
+) -> ToolSpec | SkippedToolError:
     """One entry of a tools/list, still undecoded: the tool, or why it cannot be used.
 
-    `index` is its place over all pages, `taken` holds the names that earlier entries have. Never raises; the
-    reasons are judged in the order that `SkippedToolError` names them.
+    `index` is its place over all pages, `taken` holds the names that earlier entries have, `check` raises
+    ValueError for a tool whose headers are not legal (HTTP). Never raises; the reasons are judged in the order
+    that `SkippedToolError` names them.
 
     >>> judge_entry(b'{"name": "add", "inputSchema": {"type": "object"}}', 0, ()).input_schema_json
     b'{"type": "object"}'
@@ -95,12 +98,10 @@ def judge_entry(data: bytes, index: int, taken: Container[str]) -> ToolSpec | Sk
         return SkippedToolError("", index, "no-name")
     schema = _as_object(entry.get("inputSchema"))
     reason = _why_not(schema)
-    if reason is None and name in taken:
-        reason = "repeated-name"
     if reason is not None or schema is None:
         return SkippedToolError(name, index, reason or "no-schema")
     output = entry.get("outputSchema")
-    return ToolSpec(
+    spec = ToolSpec(
         name,
         schema,
         input_json,
@@ -112,6 +113,12 @@ def judge_entry(data: bytes, index: int, taken: Container[str]) -> ToolSpec | Sk
         meta=_as_object(entry.get("_meta")),
         raw=entry,
     )
+    if check is not None:
+        try:
+            check(spec)
+        except ValueError as error:
+            return SkippedToolError(name, index, "bad-header", error)
+    return SkippedToolError(name, index, "repeated-name") if name in taken else spec
 
 
 def _decode(data: bytes) -> tuple[dict[str, Any], bytes, bytes]:

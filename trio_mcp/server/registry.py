@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import UnknownToolError
@@ -14,6 +14,12 @@ from ..tools.tool import Tool
 #: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
 #: which are not offered here.
 _LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
+#: What official clients refuse a whole listing over where it is something else.
+_KINDS = {"annotations": dict, "_meta": dict, "icons": list}
+_HINTS = {
+    "title": str,
+    **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), bool),
+}
 #: Pages of a listing are made once for each era and thrown away at a change.
 _NO_PAGES: dict[tuple[Era, str | None], bytes] = {}
 
@@ -173,19 +179,26 @@ def listed(tool: Tool, era: Era) -> bytes:
     """A tool as tools/list has it, encoded: its schemas byte for byte, but for line ends between tokens."""
     spec = tool.spec
     members: dict[str, Any] = {"name": tool.name}
-    if tool.title is not None:
-        members["title"] = tool.title
+    if spec.title is not None:
+        members["title"] = spec.title
     if tool.description:
         members["description"] = tool.description
     encoded = encode_any(members)[:-1] + b',"inputSchema":' + _with_type(spec.input_schema, spec.input_schema_json)
     output = spec.output_schema_json
-    # Legacy clients refuse the whole listing over an output schema whose root is no object.
-    if output is not None and (era == "modern" or spec.output_schema is not None):
+    # Legacy clients refuse the whole listing over an output schema whose root is no object, and all of them over
+    # one that is no schema.
+    if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
         encoded += b',"outputSchema":' + output
-    rest = {key: value for key, value in spec.raw.items() if key not in _LISTED_ABOVE}
+    rest = {key: value for key, value in _of_kinds(spec.raw, _KINDS).items() if key not in _LISTED_ABOVE}
+    if "annotations" in rest:
+        rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
     if not spec.raw and tool.annotations.read_only_hint:
         rest["annotations"] = {"readOnlyHint": True}
     return one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}"
+
+
+def _of_kinds(members: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
+    return {key: value for key, value in members.items() if isinstance(value, kinds.get(key, object))}
 
 
 def _with_type(schema: dict[str, Any], encoded: bytes) -> bytes:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
+
 from ..models.content import Text, block_to_wire
 from ..models.result import ToolResult
 from ..protocol.messages import encode_any, one_line
 from ..protocol.versions import META_SERVER_INFO, Era
 from .registry import ToolServer
+
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
@@ -21,7 +27,7 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     structured = result.structured_json
     # To legacy clients structured output is an object; to modern ones any value.
     if structured is not None and (era == "modern" or structured.lstrip()[:1] == b"{"):
-        members.append(b'"structuredContent":' + one_line(structured))
+        members.append(b'"structuredContent":' + _as_json(structured))
     if result.is_error:
         members.append(b'"isError":true')
     if era == "modern":
@@ -33,3 +39,16 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     elif result.meta:
         members.append(b'"_meta":' + encode_any(result.meta))
     return b"{%b}" % b",".join(members)
+
+
+def _as_json(structured: bytes) -> bytes:
+    """Structured output on one line, byte for byte; what another server sent as NaN or Infinity becomes null.
+
+    They are no JSON: a client drops such a line, and waits for ever for its answer.
+    """
+    if b"NaN" in structured or b"Infinity" in structured:
+        try:
+            _check_json(structured)
+        except msgspec.DecodeError:
+            return encode_any(json.loads(structured, parse_constant=lambda _: None))
+    return one_line(structured)

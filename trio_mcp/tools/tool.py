@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
+from ..protocol.versions import META_PREFIX
 from .context import CallContext, LocalCall, OnProgress
 from .failures import SILENT_FAILURE
 from .naming import tool_name
@@ -155,8 +156,11 @@ class _Remote:
     remote_name: str
 
     async def __call__(self, name: str, arguments: Arguments, context: CallContext) -> ToolResult:
+        meta = {key: value for key, value in context.meta.items() if not _is_of_one_hop(key)} or None
         try:
-            return await self.caller.call_tool(self.remote_name, arguments, on_progress=context.on_progress)
+            return await self.caller.call_tool(
+                self.remote_name, arguments, on_progress=context.on_progress, meta=meta
+            )
         except InvalidArgumentsError as error:
             if error.name != self.remote_name:
                 raise  # another call's, out of on_progress
@@ -165,6 +169,19 @@ class _Remote:
             if error.name != self.remote_name:
                 raise
             raise UnknownToolError(name) from error.__cause__
+
+
+def _is_of_one_hop(key: str) -> bool:
+    """Whether a member of a request's `_meta` is about that request alone (basic, "_meta").
+
+    The others, a trace context among them, are for whoever does the work in the end.
+    """
+    return key == "progressToken" or key.startswith(META_PREFIX)
+
+
+def imported_tool(spec: ToolSpec, caller: ToolCaller, name: str, policy: Policy) -> Tool:
+    """A server's tool under a name of the application's choice, with the server's own description."""
+    return Tool(name, spec.description or "", spec, _Remote(caller, spec.name), policy)
 
 
 def remote_tool(spec: ToolSpec, caller: ToolCaller, server_name: str) -> Tool:

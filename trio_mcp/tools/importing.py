@@ -1,0 +1,111 @@
+"""A server's tools under its own names: to publish again, or to use where no other server's names are about.
+
+One odd entry costs itself alone, and is data: what was skipped and why. This knows a connection only as a
+`ToolSource`, and leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import frozen
+
+from ..errors import SkippedToolError, ToolImportError
+from .judging import HeaderRules, judged_entries
+from .policy import NO_POLICY, Policy
+from .tool import Tool, ToolCaller, imported_tool
+
+
+class ToolSource(ToolCaller, Protocol):
+    """What an import needs of a connection."""
+
+    @property
+    def wanted(self) -> frozenset[str] | None:
+        """The names that the configured filter keeps; None keeps all."""
+
+    @property
+    def headers(self) -> HeaderRules | None:
+        """What the transport wants of tools in headers; None where it wants nothing."""
+
+    async def list_entries(self) -> tuple[bytes, ...]:
+        """Every entry of the server's list, over all pages, undecoded."""
+
+
+@frozen
+class ImportedTools:
+    """What `import_tools` gives.
+
+    Attributes:
+        tools: the tools, in the order of the server.
+        skipped: a `SkippedToolError` for each entry that cannot be used, in the order of the server.
+    """
+
+    tools: tuple[Tool, ...]
+    skipped: tuple[SkippedToolError, ...] = ()
+
+    @property
+    def error(self) -> ToolImportError | None:
+        """What was skipped, as one exception to raise, new each time; None where nothing was.
+
+        It is a group: `except* SkippedToolError` catches its parts, `split` parts them.
+
+        Example:
+            >>> imported = ImportedTools((), (SkippedToolError("add", 0, "no-schema"),))
+            >>> try:
+            ...     raise imported.error
+            ... except* SkippedToolError as group:
+            ...     print(*group.exceptions)
+            tool "add" at index 0 was skipped: no-schema
+        """
+        if not self.skipped:
+            return None
+        many = "1 tool was" if len(self.skipped) == 1 else f"{len(self.skipped)} tools were"
+        return ToolImportError(f"{many} skipped", self.skipped)
+
+
+async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Policy | None = None) -> ImportedTools:
+    """List a server's tools, every page, and take them under the server's own names (server/tools).
+
+    In contrast to `Connection.tools` names and descriptions are the server's. `Server.tools` is applied: what it
+    hides is neither imported nor skipped. The connection stays open, and its `tools` stay as they are; a tool can
+    be called for as long as its connection is open. There is no timeout parameter: use `trio.fail_after`.
+
+    Args:
+        connection: an open `Connection`.
+        prefix: what stands before each name. Names are not changed otherwise, however odd they are.
+        policy: for all of the tools.
+
+    Raises:
+        TypeError: `prefix` or `policy` is of the wrong type; nothing was sent.
+        RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: the list could not be had; the
+            server is at fault, and there are no tools. One tool that cannot be used is no reason to raise.
+
+    Example:
+        >>> import trio
+        >>> from trio_mcp import ToolServer, open_memory_connection, tool
+        >>> @tool
+        ... def shout(text: str) -> str:
+        ...     '''Say it louder.'''
+        ...     return text.upper()
+        >>> server = ToolServer("voices")
+        >>> server.add_tools(shout)
+        >>> async def main():
+        ...     async with open_memory_connection(server) as connection:
+        ...         imported = await import_tools(connection, prefix="loud_")
+        ...         return [tool.name for tool in imported.tools], imported.error
+        >>> trio.run(main)
+        (['loud_shout'], None)
+    """
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix: expected str, got {type(prefix).__name__}")
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy: expected Policy, got {type(policy).__name__}")
+    tools: list[Tool] = []
+    skipped: list[SkippedToolError] = []
+    entries = await connection.list_entries()
+    async for judged in judged_entries(entries, connection.wanted, connection.headers):
+        if isinstance(judged, SkippedToolError):
+            skipped.append(judged)
+        else:
+            tools.append(imported_tool(judged, connection, prefix + judged.name, policy or NO_POLICY))
+    return ImportedTools(tuple(tools), tuple(skipped))
