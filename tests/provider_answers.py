@@ -1,0 +1,129 @@
+"""What providers answer, as their APIs send it: a turn with calls for each, its calls, and outcomes of a turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+
+from trio_mcp.models.content import Image
+from trio_mcp.tools.policy import ToolCall
+
+
+@frozen
+class ToolOutcome:
+    """The fields that the toolbox's own has."""
+
+    id: str
+    name: str
+    content: str
+    images: tuple[Image, ...] = ()
+    structured: Any = None
+    is_error: bool = False
+    pending: bool = False
+    error: Exception | None = None
+    seconds: float = 0.0
+
+
+ANTHROPIC_ANSWER = {
+    "id": "msg_01",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-opus-4-8",
+    "content": [
+        {"type": "thinking", "thinking": "Two at once.", "signature": "c2lnbmVk"},
+        {"type": "text", "text": "I look."},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"b": 2, "a": 36893488147419103232}},
+        {"type": "tool_use", "id": "toolu_2", "name": "get_time_1d1114c3", "input": {}},
+    ],
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+ANTHROPIC_CALLS = [
+    ToolCall("toolu_1", "add", {"b": 2, "a": 36893488147419103232}),
+    ToolCall("toolu_2", "get.time", {}),
+]
+
+#: Broken, as models make it; and with what a decoder would lose.
+BROKEN = '{"a": 1,'
+EXACT = '{"b":1.10, "a":1e2}'
+
+OPENAI_ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1700000000,
+    "model": "gpt-5",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "logprobs": None,
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "refusal": None,
+                "tool_calls": [
+                    {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": BROKEN}},
+                    {"id": "call_9", "type": "custom", "custom": {"name": "shell", "input": "ls"}},
+                    {
+                        "id": "call_2",
+                        "type": "function",
+                        "function": {"name": "get_time_1d1114c3", "arguments": EXACT},
+                    },
+                ],
+            },
+        }
+    ],
+}
+OPENAI_CALLS = [ToolCall("call_1", "add", BROKEN), ToolCall("call_2", "get.time", EXACT)]
+
+RESPONSES_ANSWER = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1700000000.0,
+    "model": "gpt-5",
+    "status": "completed",
+    "output": [
+        {"id": "rs_1", "type": "reasoning", "summary": []},
+        {
+            "id": "fc_1",
+            "type": "function_call",
+            "call_id": "call_1",
+            "name": "add",
+            "arguments": BROKEN,
+            "status": "completed",
+        },
+        {"id": "ctc_1", "type": "custom_tool_call", "call_id": "call_9", "name": "shell", "input": "ls"},
+        {
+            "id": "fc_2",
+            "type": "function_call",
+            "call_id": "call_2",
+            "name": "get_time_1d1114c3",
+            "arguments": EXACT,
+            "status": "completed",
+        },
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+
+#: A CreateMessageResult.
+MCP_ANSWER = {
+    "role": "assistant",
+    "model": "a-model",
+    "stopReason": "toolUse",
+    "content": [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"b": 2, "a": 36893488147419103232}},
+        {"type": "tool_use", "id": "toolu_2", "name": "get_time_1d1114c3", "input": {}, "_meta": {"cache": 1}},
+    ],
+}
+
+PNG = Image(b"\x89PNG", "image/png")
+SUM = ToolOutcome("1", "add", "5", structured={"sum": 5})
+PICTURE = ToolOutcome("2", "paint", "as wished", images=(PNG,))
+FAILURE = ToolOutcome("3", "fail", "mcp: tool returned an error", is_error=True)
+TURN = [SUM, PICTURE, FAILURE]
