@@ -1,7 +1,5 @@
 """What providers take and give, checked against the types of their own packages. No network.
 
-The packages' parameter types are checked with pydantic, which takes what is lazily iterable for a list and drops
-members that a type does not have: `assert_is` goes through all of it and compares what is left with what went in.
 MCP has no such package here: its shapes are written out, from the schema of revision 2025-11-25.
 """
 
@@ -10,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,9 +22,9 @@ from openai.types.chat import (
 )
 from openai.types.responses import FunctionToolParam, Response
 from openai.types.responses.response_input_param import FunctionCallOutput
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from tests.provider_answers import (
+from tests.provider_shapes import (
     ANTHROPIC_ANSWER,
     ANTHROPIC_CALLS,
     FAILURE,
@@ -39,6 +36,7 @@ from tests.provider_answers import (
     SUM,
     TURN,
     ToolOutcome,
+    assert_is,
 )
 from trio_mcp.memory import open_memory_connection
 from trio_mcp.models.content import Image, Text
@@ -55,20 +53,6 @@ PROVIDERS = ["anthropic", "openai", "openai-responses", "mcp"]
 PNG_DATA = b64encode(PNG.data).decode()
 PNG_URL = f"data:image/png;base64,{PNG_DATA}"
 TIFF = Image(b"II*\0 and so on", "image/tiff")
-
-
-def exhausted(value: Any) -> Any:
-    """The value with everything iterable gone through, which is when pydantic validates it."""
-    if isinstance(value, Mapping):
-        return {name: exhausted(item) for name, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [exhausted(item) for item in value]
-    return value
-
-
-def assert_is(type_: Any, value: Any) -> None:
-    """Assert that the value is one of the provider's type, and has no member that the type does not have."""
-    assert exhausted(TypeAdapter(type_).validate_python(value, strict=True)) == value
 
 
 def test_the_check_itself_sees_what_is_wrong() -> None:

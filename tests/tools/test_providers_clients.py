@@ -14,16 +14,20 @@ import httpx2
 import pytest
 import trio
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from openai import AsyncOpenAI
 from openai import DefaultAsyncHttpxClient as OpenAIHttpxClient
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
-from tests.provider_answers import (
+from tests.provider_shapes import (
     ANTHROPIC_ANSWER,
     ANTHROPIC_CALLS,
     OPENAI_ANSWER,
     OPENAI_CALLS,
     RESPONSES_ANSWER,
     TURN,
+    assert_is,
 )
 from trio_mcp.tools.local import raw_tool
 from trio_mcp.tools.policy import ToolCall
@@ -86,6 +90,11 @@ async def _responses(transport: httpx2.MockTransport) -> tuple[list[ToolCall], l
         return asked[0], asked[1]
 
 
+REQUESTS = {
+    "anthropic": MessageCreateParamsNonStreaming,
+    "openai": CompletionCreateParamsNonStreaming,
+    "openai-responses": ResponseCreateParamsNonStreaming,
+}
 TEXT = {"type": "text", "text": "It is 5."}
 SPOKEN = {"role": "assistant", "content": "It is 5.", "refusal": None}
 LAST_ITEM = {
@@ -135,6 +144,8 @@ async def test_the_client_sends_what_we_made_and_we_read_what_it_got(
         first, second = await talk(transport)
     assert first == asked
     assert second == []
+    for body in bodies:
+        assert_is(REQUESTS[provider], body)
     told = results(provider, TURN)
     assert [body["tools"] for body in bodies] == [definitions(provider, TOOLS)] * 2
     assert bodies[0][messages] == [QUESTION]

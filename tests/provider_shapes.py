@@ -1,13 +1,34 @@
-"""What providers answer, as their APIs send it: a turn with calls for each, its calls, and outcomes of a turn."""
+"""The providers' side: what their APIs answer in one turn, and the check that a value is what their APIs take.
+
+Their packages' parameter types are checked with pydantic, which takes what is lazily iterable for a list and drops
+members that a type does not have: `assert_is` goes through all of it and compares what is left with what went in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import frozen
+from pydantic import TypeAdapter
 
 from trio_mcp.models.content import Image
 from trio_mcp.tools.policy import ToolCall
+
+
+def exhausted(value: Any) -> Any:
+    """The value with everything iterable gone through, which is when pydantic validates it."""
+    if isinstance(value, Mapping):
+        return {name: exhausted(item) for name, item in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [exhausted(item) for item in value]
+    return value
+
+
+def assert_is(type_: Any, value: Any) -> None:
+    """Assert that the value is one of the provider's type, and has no member that the type does not have."""
+    adapter = TypeAdapter(type_)  # what it gave needs it to the end
+    assert exhausted(adapter.validate_python(value, strict=True)) == value
 
 
 @frozen
