@@ -6,6 +6,7 @@ members that a type does not have: `assert_is` goes through all of it and compar
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from pydantic import TypeAdapter
 
 from trio_mcp.models.content import Image
 from trio_mcp.tools.policy import ToolCall
+
+PROVIDERS = ["anthropic", "openai", "openai-responses", "mcp"]
 
 
 def exhausted(value: Any) -> Any:
@@ -148,3 +151,15 @@ SUM = ToolOutcome("1", "add", "5", structured={"sum": 5})
 PICTURE = ToolOutcome("2", "paint", "as wished", images=(PNG,))
 FAILURE = ToolOutcome("3", "fail", "mcp: tool returned an error", is_error=True)
 TURN = [SUM, PICTURE, FAILURE]
+
+
+def asking(provider: str, id_: str, name: str, arguments: Any) -> dict[str, Any]:
+    """An answer, as decoded JSON, in which a model asks for one call."""
+    if provider == "openai":
+        call = {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    if provider == "openai-responses":
+        call = {"type": "function_call", "call_id": id_, "name": name, "arguments": json.dumps(arguments)}
+        return {"object": "response", "output": [call]}
+    block = {"type": "tool_use", "id": id_, "name": name, "input": arguments}
+    return {"role": "assistant", "content": [block], "model": "a-model"}

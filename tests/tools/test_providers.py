@@ -32,10 +32,12 @@ from tests.provider_shapes import (
     OPENAI_ANSWER,
     OPENAI_CALLS,
     PNG,
+    PROVIDERS,
     RESPONSES_ANSWER,
     SUM,
     TURN,
     ToolOutcome,
+    asking,
     assert_is,
 )
 from trio_mcp.memory import open_memory_connection
@@ -49,7 +51,6 @@ from trio_mcp.tools.policy import ToolCall
 from trio_mcp.tools.providers import calls, definitions, results
 from trio_mcp.tools.tool import Arguments, Tool, remote_tool
 
-PROVIDERS = ["anthropic", "openai", "openai-responses", "mcp"]
 PNG_DATA = b64encode(PNG.data).decode()
 PNG_URL = f"data:image/png;base64,{PNG_DATA}"
 TIFF = Image(b"II*\0 and so on", "image/tiff")
@@ -265,18 +266,6 @@ def test_a_mended_name_that_meets_another_is_refused(provider: str) -> None:
 
 
 # --- calls
-
-
-def asking(provider: str, id_: str, name: str, arguments: Any) -> dict[str, Any]:
-    """An answer, as decoded JSON, in which a model asks for one call."""
-    if provider == "openai":
-        call = {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
-    if provider == "openai-responses":
-        call = {"type": "function_call", "call_id": id_, "name": name, "arguments": json.dumps(arguments)}
-        return {"object": "response", "output": [call]}
-    block = {"type": "tool_use", "id": id_, "name": name, "input": arguments}
-    return {"role": "assistant", "content": [block], "model": "a-model"}
 
 
 MESSAGE = OPENAI_ANSWER["choices"][0]["message"]  # type: ignore[index]
