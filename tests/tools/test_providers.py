@@ -506,7 +506,7 @@ def test_a_note_and_an_image_come_together() -> None:
         ("image/jpeg", "image/jpeg"),
         ("image/jpg", "image/jpeg"),
         ("IMAGE/GIF", "image/gif"),
-        ("image/webp; quality=80", "image/webp"),
+        (" image/webp ;quality=80", "image/webp"),
     ],
 )
 def test_media_types_are_sent_as_the_api_spells_them(mime_type: str, sent: str) -> None:
