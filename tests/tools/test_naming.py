@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_mcp.tools.naming import is_tool_name, tool_name
+from trio_mcp.tools.naming import is_tool_name, provider_name, tool_name
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,16 @@ def test_long_tools_that_begin_alike_keep_different_names() -> None:
 )
 def test_other_names_are_not_of_the_shape(name: str) -> None:
     assert not is_tool_name(name)
+
+
+@given(st.text(st.characters(codec=None)))
+def test_providers_take_the_name_of_any_tool(tool: str) -> None:
+    name = provider_name(tool)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
+    assert provider_name(name) == name
+    if name != tool:
+        assert name.endswith("_" + sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8])
+
+
+def test_a_name_that_providers_take_stays() -> None:
+    assert provider_name(tool_name("time", "get.time")) == "mcp__time__get_time_1d1114c3"

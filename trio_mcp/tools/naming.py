@@ -1,4 +1,4 @@
-"""The names under which agents see remote tools.
+"""The names under which agents see remote tools, and under which providers take any tool.
 
 Stored transcripts carry them: what stands here never changes.
 """
@@ -31,8 +31,18 @@ def tool_name(server: str, tool: str) -> str:
     plain = f"mcp__{server}__{tool}"
     if len(plain) <= MAX_NAME and not _ILLEGAL.search(tool):
         return plain
-    suffix = "_" + sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"mcp__{server}__{_ILLEGAL.sub('_', tool)}"[: MAX_NAME - len(suffix)] + suffix
+    return _cut(f"mcp__{server}__{_ILLEGAL.sub('_', tool)}", tool)
+
+
+def provider_name(name: str) -> str:
+    """The name under which providers take a tool: its own where that is legal, else mended as by `tool_name`.
+
+    >>> provider_name("get_current_time"), provider_name("get.time")
+    ('get_current_time', 'get_time_1d1114c3')
+    """
+    if 0 < len(name) <= MAX_NAME and not _ILLEGAL.search(name):
+        return name
+    return _cut(_ILLEGAL.sub("_", name), name)
 
 
 def is_tool_name(name: str) -> bool:
@@ -42,3 +52,9 @@ def is_tool_name(name: str) -> bool:
     (True, False)
     """
     return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def _cut(legal: str, original: str) -> str:
+    """Legal characters, cut so that a digest of the original name fits behind them."""
+    suffix = "_" + sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return legal[: MAX_NAME - len(suffix)] + suffix
