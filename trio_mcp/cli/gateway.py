@@ -1,0 +1,67 @@
+"""`trio-mcp gateway`: all servers of a configuration file behind one server, over stdio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import trio
+from cyclopts import Parameter
+
+from ..gateway import open_gateway
+from ..models.server import Server
+from ..nursery import bare_nursery
+from ..server.stdio import check_standard_streams
+from .endpoint import Endpoint
+from .running import serve_standard_streams, stopped_by_signals
+from .targets import chosen_servers
+from .terminal import CommandError, relay
+
+#: Seconds that a server gets to exit by itself. Hosts wait 2 s after closing our stdin and 2 s more after
+#: SIGTERM, then they kill us: by then even one that is deaf to both has to be gone.
+STOP_TIMEOUT = 1.0
+
+
+def gateway(
+    *,
+    config: Annotated[Path, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")],
+) -> int:
+    """Serve the tools of all servers of a file over stdin and stdout, until the client closes or a signal arrives.
+
+    A server that fails is reported on stderr, where the servers' own stderr goes too, and is started again.
+    """
+    try:
+        check_standard_streams()  # before a server's pipe can take the number of one that is closed
+    except RuntimeError as error:
+        raise CommandError(str(error)) from error
+    servers = chosen_servers(None, config, None, Endpoint())
+    if not servers:
+        raise CommandError(f"{config} has no server that could be started")
+    trio.run(_gateway, [_hurried(server) for server in servers])
+    return 0
+
+
+async def _gateway(servers: list[Server]) -> None:
+    redactors = {server.name: server.redactor for server in servers}
+
+    def say(name: str, line: str) -> None:
+        relay(name, redactors[name](line))
+
+    opening, watching = trio.CancelScope(), trio.CancelScope()
+    async with stopped_by_signals() as stop, bare_nursery() as nursery:
+
+        async def give_up() -> None:
+            with watching:
+                await stop.wait()
+                opening.cancel()
+
+        nursery.start_soon(give_up)
+        with opening:
+            async with open_gateway(servers, on_stderr=say) as server:
+                watching.cancel()  # from now on a signal ends the serving, not whatever runs
+                await serve_standard_streams(server, stop)
+
+
+def _hurried(server: Server) -> Server:
+    return server if server.command is None else attrs.evolve(server, stop_timeout=STOP_TIMEOUT)
