@@ -472,6 +472,19 @@ async def test_an_exception_of_the_body_leaves_as_itself() -> None:
             raise ZeroDivisionError
 
 
+async def test_a_body_that_is_cancelled_still_has_its_servers_when_it_tidies_up() -> None:
+    with trio.fail_after(20), trio.CancelScope() as scope:
+        async with open_gateway([peer(listed=LISTED)]) as gateway:
+            (echo,) = gateway.tools
+            try:
+                scope.cancel()
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    assert (await echo.call({"n": 1})).content == '{"n": 1}'
+    assert scope.cancelled_caught
+
+
 async def test_a_call_in_flight_when_the_body_is_cancelled_is_cancelled_at_the_server() -> None:
     async with open_lives() as lives:
         with trio.fail_after(20), trio.CancelScope() as scope:

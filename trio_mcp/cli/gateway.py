@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,9 @@ from .terminal import CommandError, relay
 #: Seconds that a server gets to exit by itself. Hosts wait 2 s after closing our stdin and 2 s more after
 #: SIGTERM, then they kill us: by then even one that is deaf to both has to be gone.
 STOP_TIMEOUT = 1.0
+#: The variable by which servers know the files of the gateways that they are started by. Whoever adds the gateway
+#: to the very file that it reads would have it start itself, and that one again.
+WITHIN = "TRIO_MCP_GATEWAY"
 
 
 def gateway(
@@ -35,10 +39,14 @@ def gateway(
         check_standard_streams()  # before a server's pipe can take the number of one that is closed
     except RuntimeError as error:
         raise CommandError(str(error)) from error
+    file, around = os.path.realpath(config), os.environ.get(WITHIN, "").split(os.pathsep)
+    if file in around:
+        raise CommandError(f"{config} starts this gateway, which would start it again, without end")
     servers = chosen_servers(None, config, None, Endpoint())
     if not servers:
         raise CommandError(f"{config} has no server that could be started")
-    trio.run(_gateway, [_hurried(server) for server in servers])
+    within = os.pathsep.join([*filter(None, around), file])
+    trio.run(_gateway, [_prepared(server, within) for server in servers])
     return 0
 
 
@@ -63,5 +71,7 @@ async def _gateway(servers: list[Server]) -> None:
                 await serve_standard_streams(server, stop)
 
 
-def _hurried(server: Server) -> Server:
-    return server if server.command is None else attrs.evolve(server, stop_timeout=STOP_TIMEOUT)
+def _prepared(server: Server, within: str) -> Server:
+    if server.command is None:
+        return server
+    return attrs.evolve(server, stop_timeout=STOP_TIMEOUT, env={**(server.env or {}), WITHIN: within})
