@@ -21,6 +21,7 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #   server/              ToolServer, and what serves it
 #   memory               both ends in one process
 #   config               the mcpServers JSON that every MCP host reads
+#   gateway              many servers behind one ToolServer
 #   demo, testing        a server to try; helpers for users' tests
 #   cli/, __main__       the command line
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .errors import ToolError as ToolError
     from .errors import ToolImportError as ToolImportError
     from .errors import UnknownToolError as UnknownToolError
+    from .gateway import open_gateway as open_gateway
     from .memory import open_memory_connection as open_memory_connection
     from .models.content import Audio as Audio
     from .models.content import EmbeddedResource as EmbeddedResource
@@ -123,6 +125,7 @@ _HOMES = {
     "server.agent": ("Agent", "AgentLike", "add_agent"),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
+    "gateway": ("open_gateway",),
     "memory": ("open_memory_connection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

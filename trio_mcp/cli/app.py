@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError
 from ..errors import MCPError
 from .call import call_tool
 from .demo import demo
+from .gateway import gateway
 from .list import list_tools
 from .logs import shown_logs
 from .serve import serve
@@ -20,7 +21,7 @@ from .terminal import CommandError, abandon_output, complain
 #: The exit codes: 0, 1 when a tool failed, 2 for everything else.
 FAILED = 2
 
-_HELP = """Start MCP servers, list their tools, call them; serve your own.
+_HELP = """Start MCP servers, list their tools, call them; serve your own, or many as one.
 
 The servers come from a configuration file (`--config`, the mcpServers JSON of Claude Desktop, Cursor and VS
 Code), or one is reached at a `--url`, or one is started from the command line behind `--`.
@@ -89,5 +90,6 @@ def _app() -> App:
         "       trio-mcp call TOOL [JSON] [--json] -- COMMAND ARGS…",
     )
     app.command(serve, usage="Usage: trio-mcp serve MODULE:TOOLS")
+    app.command(gateway, usage="Usage: trio-mcp gateway --config FILE")
     app.command(demo, usage="Usage: trio-mcp demo")
     return app

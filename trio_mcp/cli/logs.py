@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .terminal import note
+from .terminal import relay
 
 
 class NoteHandler(logging.Handler):
@@ -21,7 +21,7 @@ class NoteHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if isinstance(record.args, tuple) and any(isinstance(value, Exception) for value in record.args):
             return
-        note(record.getMessage())
+        relay("note", record.getMessage())
 
 
 @contextmanager

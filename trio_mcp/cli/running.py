@@ -1,4 +1,5 @@
 """Run one command's async part so that a signal ends it like any cancel: the server is gone before we are.
+A command that serves ends at a signal as it does when its client closes.
 
 Ctrl-C and the end of the terminal must not raise in the middle of whatever runs, and SIGTERM must not kill us
 with a server left behind. The server has a session of its own: the terminal's Ctrl-C does not reach it.
@@ -7,9 +8,15 @@ with a server left behind. The server has a session of its own: the terminal's C
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import trio
+
+from ..nursery import bare_nursery
+from ..server.registry import ToolServer
+from ..server.stdio import serve_stdio
+from .terminal import CommandError
 
 
 def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
@@ -38,6 +45,34 @@ def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
         return 128 + arrived[0] if code is None else code
 
     return trio.run(main)
+
+
+@asynccontextmanager
+async def stopped_by_signals() -> AsyncIterator[trio.Event]:
+    """An event that SIGTERM and SIGINT set, and SIGHUP where nobody ignores it; within, they do nothing else."""
+    stop = trio.Event()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *_signals()) as arrivals:
+        async with bare_nursery() as nursery:
+
+            async def watch() -> None:
+                async for _ in arrivals:
+                    stop.set()
+
+            nursery.start_soon(watch)
+            yield stop
+            nursery.cancel_scope.cancel()
+
+
+async def serve_standard_streams(server: ToolServer, stop: trio.Event) -> None:
+    """Serve over stdin and stdout.
+
+    Raises:
+        CommandError: one of them is closed.
+    """
+    try:
+        await serve_stdio(server, stop=stop)
+    except RuntimeError as error:
+        raise CommandError(str(error)) from error
 
 
 def _signals() -> list[signal.Signals]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterable
@@ -14,10 +13,9 @@ from typing import Annotated, Any
 import trio
 from cyclopts import Parameter
 
-from ..nursery import bare_nursery
 from ..server.registry import ToolServer
-from ..server.stdio import serve_stdio
 from ..tools.tool import Tool
+from .running import serve_standard_streams, stopped_by_signals
 from .terminal import CommandError
 
 
@@ -36,20 +34,8 @@ def serve(
 
 
 async def _serve(server: ToolServer) -> None:
-    stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as arrivals:
-        async with bare_nursery() as nursery:
-
-            async def watch() -> None:
-                async for _ in arrivals:
-                    stop.set()
-
-            nursery.start_soon(watch)
-            try:
-                await serve_stdio(server, stop=stop)
-            except RuntimeError as error:  # a descriptor is closed
-                raise CommandError(str(error)) from error
-            nursery.cancel_scope.cancel()
+    async with stopped_by_signals() as stop:
+        await serve_standard_streams(server, stop)
 
 
 def _found(target: str) -> ToolServer:

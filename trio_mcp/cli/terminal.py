@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sys
 from contextlib import suppress
 from typing import TextIO
@@ -19,6 +20,9 @@ _CONTROL = re.compile(
     r"\x1b[P\]X^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+
+#: Characters of a line that is relayed: at most 4,000 bytes as UTF-8.
+RELAYED = 1_000
 
 
 class CommandError(Exception):
@@ -52,6 +56,16 @@ def complain(error: BaseException) -> None:
             _say(f"  {line}\n")
 
 
+def relay(name: str, line: str) -> None:
+    """One line of what others say on stderr, cut at 1,000 characters; dropped while nobody reads stderr.
+
+    A pipe that takes anything takes 4 KiB: a line of this length never blocks. Whoever starts us may leave our
+    stderr unread for days, and calls must not wait for that.
+    """
+    if sys.stderr is not None and _takes_a_line(sys.stderr):
+        _say(f"{name}: {one_line(line)[:RELAYED]}\n")
+
+
 def write(text: str) -> None:
     """Text on stdout, at once, as lines; what its encoding cannot express is shown escaped."""
     _write(_lines(text).encode(_stdout().encoding or "utf-8", "backslashreplace"))
@@ -79,6 +93,13 @@ def _say(text: str) -> None:
         with suppress(OSError):  # there is nobody to tell
             sys.stderr.write(text)
             sys.stderr.flush()
+
+
+def _takes_a_line(stream: TextIO) -> bool:
+    try:
+        return bool(select.select([], [stream], [], 0)[1])
+    except (OSError, ValueError):  # nothing that could be asked: no descriptor, or Windows
+        return True
 
 
 def _write(data: bytes) -> None:

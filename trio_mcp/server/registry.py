@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import UnknownToolError
@@ -125,6 +125,17 @@ class ToolServer:
             raise UnknownToolError(name)
         del self._tools[name]
         self._changed()
+
+    # --- for gateway.py
+
+    def replace_tools(self, names: Iterable[str], tools: Iterable[Tool]) -> None:
+        """Publish tools instead of those of these names, as one change; as none where nothing differs."""
+        before = self.tools
+        for name in names:
+            self._tools.pop(name, None)
+        self._tools |= {tool.name: tool for tool in tools}
+        if self.tools != before:
+            self._changed()
 
     # --- for dispatch.py
 

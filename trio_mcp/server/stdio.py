@@ -76,12 +76,21 @@ async def serve_stdio(
                 nursery.cancel_scope.cancel()
 
 
-@contextmanager
-def _standard_streams() -> Iterator[tuple[int, int]]:
-    """Descriptors of our own for what 0 and 1 led to, which lead elsewhere meanwhile."""
+def check_standard_streams() -> None:
+    """Whether there is somebody to serve.
+
+    Raises:
+        RuntimeError: descriptor 0 or 1 is closed.
+    """
     for descriptor in (0, 1):
         if not _is_open(descriptor):
             raise RuntimeError(f"descriptor {descriptor} is closed: there is no client to serve over stdio")
+
+
+@contextmanager
+def _standard_streams() -> Iterator[tuple[int, int]]:
+    """Descriptors of our own for what 0 and 1 led to, which lead elsewhere meanwhile."""
+    check_standard_streams()
     _flush_stdout()  # what was printed before belongs before
     kept = [os.dup(0), os.dup(1)]
     served = [os.dup(0), os.dup(1)]  # closed by the streams

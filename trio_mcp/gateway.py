@@ -1,0 +1,204 @@
+"""Many servers behind one ToolServer: a gateway. Each server is kept up by a task of its own.
+
+An upstream that is lost costs only its own tools, which come back when it can be started again. The ToolServer is
+like any other: how it is served is no business of this file, and neither is where the servers are configured.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from .client.connection import Connection
+from .client.link import link_to
+from .client.opening import open_connection
+from .errors import InvalidServerError, MCPError
+from .models.server import Server
+from .nursery import bare_nursery
+from .server.registry import ToolServer
+from .tools.tool import Tool
+from .version import __version__
+
+logger = logging.getLogger("trio_mcp.gateway")
+
+#: Seconds before an upstream is started again, or asked again for its tools: doubled each time, up to the second.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: An upstream that stayed up for so many seconds is no flapping one: when it is lost, the pauses begin anew.
+STABLE = 60.0
+#: Seconds that opening waits for slow upstreams. Many clients list the tools once and never again, so what is
+#: missing then is missed; but hosts give up on a server that says nothing for 30 s or 60 s.
+PATIENCE = 10.0
+
+#: A plain function `(server name, line)`.
+OnStderr = Callable[[str, str], object]
+
+
+@asynccontextmanager
+async def open_gateway(
+    servers: Iterable[Server],
+    *,
+    name: str = "gateway",
+    version: str = __version__,
+    instructions: str | None = None,
+    on_stderr: OnStderr | None = None,
+) -> AsyncIterator[ToolServer]:
+    """Publish the tools of many servers as one `ToolServer`.
+
+    An async context manager that gives the `ToolServer`, to be served by `serve_stdio` or any other means; you may
+    add tools of your own. A server's tools have their `tool_name` names, and pass through unchanged: schemas,
+    arguments, results, progress and cancels. When a server's list changes, so does the gateway's. When a server is
+    lost, its calls in flight are answered with a failed result, its tools vanish, and it is started again after
+    a second; the pause is doubled up to a minute as long as it does not stay up for a minute.
+
+    Opening waits until each server has come up or failed, at most 10 s; one that takes longer adds its tools
+    when it is there. A server that does not come up is a warning of the logger `trio_mcp.gateway`, and is tried
+    again like a lost one. When the body ends, however it ends, every server is ended, whatever it was doing.
+
+    What servers ask of a client while they carry out a call (elicitation, sampling) is refused: that call fails.
+
+    Args:
+        servers: with names that differ.
+        name: what clients are told the gateway is called, and servers too.
+        version: of the gateway, likewise.
+        instructions: what models are told about the gateway as a whole.
+        on_stderr: a plain function `(server name, line)` for each line that a server writes to stderr.
+
+    Raises:
+        InvalidServerError: something is no `Server`, or two have one name; nothing was started.
+
+    Example:
+        >>> from trio_mcp import load_servers, open_gateway, serve_stdio
+        >>> async def main():
+        ...     async with open_gateway(load_servers("mcp.json").servers) as gateway:
+        ...         await serve_stdio(gateway)
+    """
+    gateway = ToolServer(name, version=version, instructions=instructions)
+    if not isinstance(servers, Iterable):
+        raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
+    board = _Board(gateway)
+    upstreams: list[_Upstream] = []
+    for server in servers:
+        link_to(server)  # or it is no Server
+        if server.name in board.tools:
+            raise InvalidServerError("name", f"two servers are called {server.name!r}")
+        board.tools[server.name] = ()
+        lines = None if on_stderr is None else partial(on_stderr, server.name)
+        wanted = {"client_info": {"name": name, "version": version}, "on_stderr": lines}
+        upstreams.append(_Upstream(server, board, wanted))
+    async with bare_nursery() as nursery:
+        # The body dies first: a cancelled call still finds a connection for its notice. The bound is the body.
+        keeping = trio.CancelScope(shield=True)
+
+        async def keep() -> None:
+            with keeping:
+                async with trio.open_nursery() as keepers:
+                    for upstream in upstreams:
+                        keepers.start_soon(upstream.keep_up)
+
+        nursery.start_soon(keep)
+        try:
+            with trio.move_on_after(PATIENCE):
+                for upstream in upstreams:
+                    await upstream.settled.wait()
+            for upstream in upstreams:
+                if not upstream.settled.is_set():
+                    logger.warning('server "%s" is still starting: its tools will follow', upstream.server.name)
+            yield gateway
+        finally:
+            keeping.cancel()
+
+
+@define(eq=False)
+class _Board:
+    """What is published: the tools of each upstream that is up, in the order of the servers."""
+
+    gateway: ToolServer
+    tools: dict[str, tuple[Tool, ...]] = field(factory=dict)
+
+    def put(self, server_name: str, tools: tuple[Tool, ...]) -> None:
+        """These are the tools of that server from now on."""
+        before = self._all()
+        self.tools[server_name] = tools
+        self.gateway.replace_tools((tool.name for tool in before), self._all())
+
+    def _all(self) -> list[Tool]:
+        return [tool for tools in self.tools.values() for tool in tools]
+
+
+@define(eq=False)
+class _Upstream:
+    """One server, kept up. `settled` is set once it has come up or failed for the first time."""
+
+    server: Server
+    _board: _Board
+    _wanted: dict[str, Any]  # of its connections
+    settled: trio.Event = field(factory=trio.Event)
+    _told: str = ""  # the last failure that was told
+    _warnings: tuple[str, ...] = ()  # of the last listing
+
+    async def keep_up(self) -> None:
+        """Open it, publish what it has until it is lost, and again, for ever."""
+        pause = FIRST_PAUSE
+        while True:
+            opened_at = math.inf
+            try:
+                async with open_connection(self.server, **self._wanted) as connection:
+                    opened_at = trio.current_time()
+                    try:
+                        await self._publish_until_lost(connection)
+                    finally:  # at once: its processes may take their time to go
+                        self._board.put(self.server.name, ())
+                    failure = str(connection.error or f'server "{self.server.name}" was closed')
+            except Exception as error:  # noqa: BLE001  # whatever it is, it costs this server alone
+                failure = str(error)
+                if not isinstance(error, MCPError):
+                    failure = f'server "{self.server.name}": {type(error).__name__}: {error}'
+            self.settled.set()
+            if trio.current_time() - opened_at >= STABLE:
+                pause, self._told = FIRST_PAUSE, ""
+            self._tell(f"{failure}; its tools are missing until it is up", pause)
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _publish_until_lost(self, connection: Connection) -> None:
+        self._publish(connection)
+        self.settled.set()
+        logger.info('server "%s" is up, with %d tools', self.server.name, len(connection.tools))
+        patience = math.inf  # a failed listing is not waited out: nobody may ever tell of the next change
+        async with connection.watch_tools() as changes:
+            while True:
+                try:
+                    with trio.move_on_after(patience) as waiting:
+                        await anext(changes)
+                    if waiting.cancelled_caught:
+                        await connection.refresh_tools()
+                except (StopAsyncIteration, trio.ClosedResourceError):
+                    return
+                except MCPError as error:
+                    if connection.done.is_set():
+                        return
+                    patience = FIRST_PAUSE if patience == math.inf else min(2 * patience, LONGEST_PAUSE)
+                    self._tell(f'server "{self.server.name}": its tools cannot be listed again: {error}', patience)
+                else:
+                    patience = math.inf
+                    self._publish(connection)
+
+    def _publish(self, connection: Connection) -> None:
+        self._board.put(self.server.name, connection.tools)
+        for warning in connection.warnings:
+            if warning not in self._warnings:
+                logger.warning('server "%s": %s', self.server.name, self.server.redactor(warning))
+        self._warnings = connection.warnings
+
+    def _tell(self, failure: str, pause: float) -> None:
+        # One that never starts, or starts and stops all the time, is not told of at each try.
+        level = logging.INFO if failure == self._told else logging.WARNING
+        self._told = failure
+        logger.log(level, "%s (next try in %g s)", self.server.redactor(failure), pause)
