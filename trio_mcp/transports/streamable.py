@@ -242,11 +242,18 @@ class HttpTransport:
                 await reply.aclose()
 
     def _answered_elsewhere(self, message: Line) -> None:
-        """An answer came on a stream that is not its request's: after a resumption, servers do so."""
+        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so."""
+        if not self._is_legacy:
+            self._pending.late += 1
+            return
         exchange = self._pending.resolve(message.id)
-        if exchange is not None:
-            exchange.resolve(message)
-            exchange.scope.cancel()
+        if exchange is None:
+            return
+        if exchange.answer is not None:  # the first answer counts
+            self._pending.late += 1
+            return
+        exchange.resolve(message)
+        exchange.scope.cancel()
 
     async def _is_deprecated(self) -> bool:
         buffer = EventBuffer()

@@ -1,0 +1,68 @@
+"""Faults 17, 33, 36, 41 and 43 over HTTP, from servers that answer twice, answer for others, and repeat secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+
+from tests.http_peer import Exchange, content, start_peer
+from trio_mcp import ProtocolError, open_connection
+
+ERAS = ("modern", "legacy")
+
+
+# --- fault 17: answers that nobody waits for
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("as_events", [False, True])
+async def test_the_first_of_two_answers_counts(nursery: trio.Nursery, era: str, as_events: bool) -> None:
+    peer = await start_peer(nursery, era)
+
+    async def twice(exchange: Exchange) -> None:
+        answers = [exchange.answer_to(content(text)) for text in ("first", "second")]
+        if as_events:
+            await exchange.events("".join(f"data: {json.dumps(answer)}\n\n" for answer in answers).encode())
+            await exchange.end()
+        else:
+            await exchange.json(answers)
+
+    peer.calls["twice"] = twice
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            assert (await connection.call_tool("twice")).content == "first"
+            assert connection.statistics().late_answers == 1
+            assert (await connection.call_tool("echo")).content == "{}"
+
+
+async def test_a_modern_reply_answers_its_own_request_alone(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "modern")
+    waiting = trio.Event()
+    taken: list[Any] = []
+
+    async def own(exchange: Exchange) -> None:
+        taken.append(exchange.message["id"])
+        await waiting.wait()
+        await exchange.result(content("mine"))
+
+    async def others(exchange: Exchange) -> None:
+        await exchange.json({**exchange.answer_to(content("stolen")), "id": taken[0]})
+
+    peer.calls |= {"own": own, "others": others}
+    outcome: list[Any] = []
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection, trio.open_nursery() as callers:
+
+            async def call() -> None:
+                outcome.append((await connection.call_tool("own")).content)
+
+            callers.start_soon(call)
+            await peer.heard("tools/call")
+            with pytest.raises(ProtocolError, match="no answer to the request"):
+                await connection.call_tool("others")
+            assert connection.statistics().late_answers == 1
+            waiting.set()
+    assert outcome == ["mine"]
