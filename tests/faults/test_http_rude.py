@@ -66,3 +66,26 @@ async def test_a_modern_reply_answers_its_own_request_alone(nursery: trio.Nurser
             assert connection.statistics().late_answers == 1
             waiting.set()
     assert outcome == ["mine"]
+
+
+# --- fault 43: a caller that gives up
+
+
+async def test_an_exception_in_on_progress_tells_a_legacy_server(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+
+    async def slow(exchange: Exchange) -> None:
+        params = {"progressToken": exchange.params["_meta"]["progressToken"], "progress": 1}
+        await exchange.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        await exchange.line.wait_closed()
+
+    async def on_progress(*_: Any) -> None:
+        raise LookupError("enough")
+
+    peer.calls["slow"] = slow
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            with pytest.raises(LookupError, match="enough"):
+                await connection.call_tool("slow", on_progress=on_progress)
+            notice = await peer.heard("notifications/cancelled")
+    assert notice.params["requestId"] == peer.of("tools/call")[0].message["id"]

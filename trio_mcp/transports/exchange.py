@@ -36,8 +36,8 @@ _decode_token = msgspec.json.Decoder(_ProgressToken).decode
 class Exchange:
     """One request, from its first byte to its answer; or, without an id, a stream of the server's own messages.
 
-    `answer` is the undecoded result, or the error that answers it. `scope` surrounds the caller's work for it.
-    `elsewhere` takes answers to other requests.
+    `answer` is the undecoded result, or the error that answers it. `scope` surrounds the caller's work for it;
+    `is_reporting` says that its `on_progress` runs, or has raised. `elsewhere` takes answers to other requests.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Exchange:
         self.id: int | None = None
         self.answer: bytes | Exception | None = None
         self.scope = trio.CancelScope()
+        self.is_reporting = False
         self.skipped = 0
         self._elsewhere = elsewhere
         self._server = server
@@ -136,7 +137,9 @@ class Exchange:
             self._handlers.on_request(message.id, message.method, bytes(message.params))
         elif message.method == "notifications/progress":
             if self._on_progress is not None and self._is_ours(bytes(message.params)):
+                self.is_reporting = True
                 await self._on_progress(bytes(message.params))
+                self.is_reporting = False
         else:
             self._handlers.on_notification(message.method, bytes(message.params))
 

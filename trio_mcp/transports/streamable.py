@@ -76,10 +76,11 @@ class HttpTransport:
             with exchange.scope:
                 try:
                     await self._perform(exchange, method, params, headers)
-                except trio.Cancelled:
+                except BaseException as error:
                     # basic/transports, 2025-11-25: "Disconnection SHOULD NOT be interpreted as the client
                     # cancelling its request". In the modern era it is: the response has been closed.
-                    if self._is_legacy and cancellable and not exchange.scope.cancel_called:
+                    gave_up = isinstance(error, trio.Cancelled) or exchange.is_reporting
+                    if self._is_legacy and cancellable and gave_up and not exchange.scope.cancel_called:
                         notice = {"requestId": exchange.id, "reason": "the caller was cancelled"}
                         self.notify("notifications/cancelled", encode_json(notice))
                     raise
