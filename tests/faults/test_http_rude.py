@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import traceback
 from typing import Any
 
+import httpx
 import pytest
 import trio
 
 from tests.http_peer import Exchange, content, start_peer
-from trio_mcp import ProtocolError, open_connection
+from tests.raw_http import Line, listen
+from trio_mcp import ProtocolError, Server, ServerStartError, open_connection
 
 ERAS = ("modern", "legacy")
 
@@ -89,3 +92,65 @@ async def test_an_exception_in_on_progress_tells_a_legacy_server(nursery: trio.N
                 await connection.call_tool("slow", on_progress=on_progress)
             notice = await peer.heard("notifications/cancelled")
     assert notice.params["requestId"] == peer.of("tools/call")[0].message["id"]
+
+
+# --- fault 41: a server that repeats a secret
+
+SECRET = "swordfish-42"
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        f"HTTP/1.1 {SECRET}\r\n\r\n",
+        f"HTTP/1.1 200 OK\r\n{SECRET}\r\n\r\n",
+        f"HTTP/1.1 200 OK\r\ncontent-type: text/{SECRET}\r\ncontent-length: 0\r\n\r\n",
+        f"HTTP/1.1 307 Moved\r\nlocation: http://{SECRET}.example/\r\ncontent-length: 0\r\n\r\n",
+        f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{SECRET}\r\n",
+    ],
+)
+async def test_a_secret_that_the_server_repeats_is_in_no_error_of_the_chain(
+    nursery: trio.Nursery, sent: str, protocol: str
+) -> None:
+    async def serve(line: Line) -> None:
+        while await line.read():
+            await line.send(sent.encode())
+            await line.stream.aclose()
+
+    listener = await listen(nursery, serve)
+    server = Server("s", url=listener.url, bearer_token=SECRET, protocol=protocol)
+    with trio.fail_after(10), pytest.raises(ServerStartError) as caught:
+        async with open_connection(server):
+            raise AssertionError("opened")
+    assert not [text for text in _chain(caught.value) if SECRET in text]
+
+
+async def test_a_secret_in_the_error_of_a_listing_is_no_context_either(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery)
+    peer.on["tools/list"] = lambda exchange: exchange.error(-32603, f"bad token {SECRET}")
+    with trio.fail_after(10), pytest.raises(ServerStartError, match="bad token") as caught:
+        async with open_connection(peer.server(bearer_token=SECRET)):
+            raise AssertionError("opened")
+    assert not [text for text in _chain(caught.value) if SECRET in text]
+
+
+async def test_a_header_of_an_auth_flow_that_is_no_legal_http_is_not_shown(nursery: trio.Nursery) -> None:
+    class Wrong(httpx.Auth):
+        def auth_flow(self, request: httpx.Request) -> Any:
+            request.headers["Authorization"] = f"Bearer {SECRET}\n"
+            yield request
+
+    peer = await start_peer(nursery)
+    with trio.fail_after(10), pytest.raises(ServerStartError, match="no legal HTTP") as caught:
+        async with open_connection(peer.server(auth=Wrong())):
+            raise AssertionError("opened")
+    assert not [text for text in _chain(caught.value) if SECRET in text]
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    """What is said by an error and by everything that it is from or came in."""
+    if error is None:
+        return []
+    shown = ["".join(traceback.format_exception(error, chain=False)), repr(error)]
+    return [*shown, *_chain(error.__cause__), *_chain(error.__context__)]

@@ -85,8 +85,7 @@ class Exchange:
             await self.read_events(reply, buffer)
             return None if self.answer is not None else buffer
         what = reply.media_type or "no content"
-        reason = f"answered with {what} ({status_text(reply.status)}), not with JSON or events"
-        raise ServerStoppedError(self._server, reason, status=reply.status)
+        raise reply.stopped(f"answered with {what} ({status_text(reply.status)}), not with JSON or events")
 
     async def read_events(self, reply: Reply, buffer: EventBuffer) -> None:
         """Read events until the answer is among them, or they end.

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import http
+import traceback
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -75,13 +77,16 @@ class Reply:
         Raises:
             ServerStoppedError: it broke off.
         """
+        failure: httpx.HTTPError
         try:
             chunk = await anext(self._chunks, None)
         except httpx.HTTPError as error:
-            raise _stopped(self._server, error, self.status) from error
-        if chunk is not None:
-            self.bytes_in += len(chunk)
-        return chunk
+            failure = error
+        else:
+            if chunk is not None:
+                self.bytes_in += len(chunk)
+            return chunk
+        raise _stopped(self._server, failure, self.status)
 
     async def read(self, maximum: int = MAX_LINE) -> bytes:
         """The whole body.
@@ -93,9 +98,12 @@ class Reply:
         while (chunk := await self.next_chunk()) is not None:
             parts.append(chunk)
             if self.bytes_in > maximum:
-                reason = f"sent a body over {maximum} bytes"
-                raise ServerStoppedError(self._server.name, reason, status=self.status)
+                raise self.stopped(f"sent a body over {maximum} bytes")
         return b"".join(parts)
+
+    def stopped(self, reason: str) -> ServerStoppedError:
+        """The error that this reply is to its caller."""
+        return ServerStoppedError(self._server.name, reason, status=self.status, redactor=self._server.redactor)
 
     async def linger(self) -> None:
         """Let a response that has given its answer end by itself, for a moment; then close it."""
@@ -155,13 +163,13 @@ class HttpWire:
         for _ in range(MAX_REDIRECTS + 1):
             stream = httpx.ByteStream(body or b"")
             request = httpx.Request(method, url, headers=encoded, stream=stream, extensions={"timeout": TIMEOUTS})
+            failure: httpx.HTTPError | None = None
             try:
                 response = await self._authorized(request)
-            except httpx.LocalProtocolError:
-                # Its text may show a header's value, and so may the traceback of what it is from.
-                raise ServerStoppedError(self._server.name, "the request is no legal HTTP") from None
             except httpx.HTTPError as error:
-                raise _stopped(self._server, error) from error
+                failure = error
+            if failure is not None:  # raised here, where what it is from is no context of it
+                raise _stopped(self._server, failure)
             if not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
@@ -208,15 +216,16 @@ class HttpWire:
         name = self._server.name
         if status not in (307, 308):
             raise ServerStoppedError(name, f"redirects with {status_text(status)}", status=status)
-        try:
+        target = None
+        with suppress(httpx.InvalidURL, ValueError):
             target = url.join(location)
-        except (httpx.InvalidURL, ValueError):
-            raise ServerStoppedError(name, "redirects to what is no URL", status=status) from None
-        if (target.scheme, target.host, _port(target)) != (url.scheme, url.host, _port(url)):
-            where = f"{target.scheme}://{target.host}"
-            raise ServerStoppedError(
-                name, f"redirects to another origin, {where}, which is not followed", status=status
-            )
+        if target is None:
+            raise ServerStoppedError(name, "redirects to what is no URL", status=status)
+        # The raw host: to decode one may fail.
+        if (target.scheme, target.raw_host, _port(target)) != (url.scheme, url.raw_host, _port(url)):
+            where = f"{target.scheme}://{target.raw_host.decode('ascii')}"
+            reason = f"redirects to another origin, {where}, which is not followed"
+            raise ServerStoppedError(name, reason, status=status, redactor=self._server.redactor)
         return target
 
 
@@ -284,9 +293,15 @@ _WORDS: dict[type[httpx.HTTPError], str] = {
 
 
 def _stopped(server: Server, error: httpx.HTTPError, status: int | None = None) -> ServerStoppedError:
-    """What went wrong on the way, in one line."""
+    """What went wrong on the way, in one line; with its cause, where that shows no secret."""
+    if isinstance(error, httpx.LocalProtocolError):  # its text may show a header's value
+        return ServerStoppedError(server.name, "the request is no legal HTTP", status=status)
     what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
     reason = f"{what}: {error}" if str(error) else what
-    return ServerStoppedError(server.name, reason, status=status, redactor=server.redactor)
+    stopped = ServerStoppedError(server.name, reason, status=status, redactor=server.redactor)
+    # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
+    shown = "".join(traceback.format_exception(error))
+    stopped.__cause__ = error if server.redactor(shown) == shown else None
+    return stopped
