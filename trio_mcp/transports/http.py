@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import httpx
 import trio
 
-from ..errors import AuthError, ServerStoppedError
+from ..errors import AuthError, InvalidServerError, ServerStoppedError
 from ..models.server import check_headers
 from ..protocol.framing import MAX_LINE
 from ..protocol.http_headers import parse_challenges
@@ -133,7 +133,7 @@ class HttpWire:
     def __init__(self, server: Server) -> None:
         assert server.url is not None
         self._server = server
-        self._url = httpx.URL(server.url)
+        self._url = _parsed(server.url)
         self._transport = server.http_transport or _default_transport(self._url)
         self._owns_transport = server.http_transport is None
         self._constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
@@ -269,9 +269,23 @@ def status_text(status: int) -> str:
 def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
     proxies = urllib.request.getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy and not urllib.request.proxy_bypass(url.host):
-        return httpx.AsyncHTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}")
+    if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):
+        # Without limits: a call must not wait for a hundred others to end.
+        return httpx.AsyncHTTPTransport(
+            proxy=proxy if "://" in proxy else f"http://{proxy}", limits=httpx.Limits()
+        )
     return Http1Transport()
+
+
+def _parsed(url: str) -> httpx.URL:
+    """The URL, judged more strictly than `Server` can without httpx: its address, its name for IDNA, its length.
+
+    Raises:
+        InvalidServerError: it is none. The reason shows nothing of it.
+    """
+    with suppress(httpx.InvalidURL, ValueError):
+        return httpx.URL(url)
+    raise InvalidServerError("url", "has no host that can exist, or is too long")
 
 
 def _port(url: httpx.URL) -> int | None:

@@ -136,6 +136,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
         try:
             seconds = timeouts.get("connect", CONNECT_TIMEOUT)
             return await _within(seconds, httpx.ConnectTimeout, request, connect)
+        except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
+            raise httpx.ConnectError("the host is no legal name", request=request) from error
         except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
             _raise(error, httpx.ConnectError, request)
 
