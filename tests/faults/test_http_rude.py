@@ -1,7 +1,8 @@
-"""Faults 17, 33, 36, 41 and 43 over HTTP, from servers that answer twice, answer for others, and repeat secrets."""
+"""Faults 17, 33, 36, 41 and 43 over HTTP, from servers that answer twice or for others, and repeat secrets."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import traceback
 from typing import Any
@@ -12,7 +13,7 @@ import trio
 
 from tests.http_peer import Exchange, content, start_peer
 from tests.raw_http import Line, listen
-from trio_mcp import ProtocolError, Server, ServerStartError, open_connection
+from trio_mcp import ProtocolError, Server, ServerStartError, ServerStoppedError, open_connection
 
 ERAS = ("modern", "legacy")
 
@@ -154,3 +155,47 @@ def _chain(error: BaseException | None) -> list[str]:
         return []
     shown = ["".join(traceback.format_exception(error, chain=False)), repr(error)]
     return [*shown, *_chain(error.__cause__), *_chain(error.__context__)]
+
+
+# --- bodies without measure
+
+
+@pytest.mark.parametrize("codings", ["gzip, gzip", "deflate,GZIP", "br", "zstd"])
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
+async def test_a_body_encoded_in_a_way_that_has_no_bound_is_not_decoded(
+    nursery: trio.Nursery, codings: str, status: str
+) -> None:
+    peer = await start_peer(nursery)
+    body = gzip.compress(gzip.compress(b" " * 10_000_000))
+
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.json(body, status=status, content_encoding=codings)
+
+    peer.calls["bomb"] = bomb
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            with pytest.raises(ServerStoppedError, match=r"which was not asked for|HTTP 400"):
+                await connection.call_tool("bomb")
+            assert (await connection.call_tool("echo")).content == "{}"
+            assert connection.statistics().bytes_in < 10_000
+
+
+async def test_a_challenge_without_end_is_not_read_to_it(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery)
+    challenges = []
+
+    async def endless(exchange: Exchange) -> None:
+        if "authorization" in exchange.request.headers:
+            await peer.behave(exchange)
+            return
+        challenges.append(exchange)
+        head = 'HTTP/1.1 401 No\r\nwww-authenticate: Digest realm="x", nonce="abc", qop="auth"\r\n'
+        await exchange.line.send(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        while True:
+            await exchange.line.send(b"10000\r\n" + bytes(0x10000) + b"\r\n")
+
+    peer.on["server/discover"] = endless
+    with trio.fail_after(10):
+        async with open_connection(peer.server(auth=httpx.DigestAuth("me", SECRET))) as connection:
+            assert (await connection.call_tool("echo")).content == "{}"
+    assert len(challenges) == 1

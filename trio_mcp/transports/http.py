@@ -45,7 +45,9 @@ class Reply:
         self._server = server
         if response.is_stream_consumed:  # by an auth flow that wanted to see it
             self._chunks: AsyncIterator[bytes] = _Read(response.content)
-        elif "content-encoding" in response.headers:
+        elif _is_refused(codings := response.headers.get_list("content-encoding", split_commas=True)):
+            self._chunks = _undecodable(codings)
+        elif codings:
             status, headers, stream = response.status_code, response.headers, response.stream
             self._chunks = _Encoded(status, headers=headers, stream=stream).aiter_bytes()
         else:
@@ -207,7 +209,7 @@ class HttpWire:
                 except BaseException:
                     await Reply(response, self._server).aclose()
                     raise
-                await response.aread()
+                await Reply(response, self._server).linger()
         finally:
             await flow.aclose()
 
@@ -236,6 +238,17 @@ class _Encoded(httpx.Response):
         """The body as it comes."""
         assert isinstance(self.stream, httpx.AsyncByteStream)
         return aiter(self.stream)
+
+
+def _is_refused(codings: list[str]) -> bool:
+    """Whether a body is not decoded: one chunk of it could become gigabytes, of gzip at most 64 MiB."""
+    known = [coding for coding in map(str.lower, codings) if coding in ("gzip", "deflate", "br", "zstd")]
+    return len(known) > 1 or known in (["br"], ["zstd"])
+
+
+async def _undecodable(codings: list[str]) -> AsyncIterator[bytes]:
+    raise httpx.DecodingError(f"it is encoded with {', '.join(codings)[:100]}, which was not asked for")
+    yield b""
 
 
 class _Read(httpx.AsyncByteStream):
