@@ -199,3 +199,44 @@ async def test_a_challenge_without_end_is_not_read_to_it(nursery: trio.Nursery) 
         async with open_connection(peer.server(auth=httpx.DigestAuth("me", SECRET))) as connection:
             assert (await connection.call_tool("echo")).content == "{}"
     assert len(challenges) == 1
+
+
+class Token(httpx.Auth):
+    def auth_flow(self, request: httpx.Request) -> Any:
+        request.headers["Authorization"] = f"Bearer {SECRET}"
+        yield request
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"headers": lambda: {"X-Api-Key": SECRET}},
+        {"headers": lambda: {"Cookie": f"a={SECRET}"}},
+        {"auth": Token()},
+    ],
+)
+async def test_what_a_function_or_a_flow_gave_is_a_secret_as_well(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, fields: dict[str, Any]
+) -> None:
+    peer = await start_peer(nursery)
+
+    async def junk(exchange: Exchange) -> None:
+        await exchange.json(f"{{not json {SECRET}".encode())
+
+    async def broken(exchange: Exchange) -> None:
+        params = {"level": "info", "data": SECRET}
+        await exchange.event({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+        await exchange.event({"jsonrpc": "2.0", "method": f"notifications/{SECRET}"})
+        await exchange.line.send(f"{SECRET}\r\n".encode())
+
+    peer.calls |= {"junk": junk, "broken": broken}
+    shown = []
+    with trio.fail_after(10):
+        async with open_connection(peer.server(**fields)) as connection:
+            for name, kind in (("junk", ProtocolError), ("broken", ServerStoppedError)):
+                with pytest.raises(kind) as caught:
+                    await connection.call_tool(name)
+                shown += _chain(caught.value)
+    shown += [record.getMessage() for record in caplog.records]
+    assert "peer" in "".join(shown)
+    assert not [text for text in shown if SECRET in text]

@@ -20,7 +20,7 @@ from attrs import Attribute, field, fields, frozen
 
 from ..errors import InvalidServerError
 from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from ..redaction import SHOWN, Redactor, is_secret_name, redact_arguments, redact_url, secret_values
+from ..redaction import SHOWN, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -341,18 +341,10 @@ class Server:
     def _secrets(self) -> Iterator[str]:
         headers = self.headers if isinstance(self.headers, dict) else {}
         command = () if self.command is None else (self.command, *self.args)
-        yield from secret_values(arguments=command, named={**(self.env or {}), **headers}, url=self.url)
+        yield from secret_values(arguments=command, named=self.env, url=self.url)
         if self.bearer_token is not None:
             yield self.bearer_token
-        for name, value in headers.items():
-            if is_secret_name(name):
-                yield from _parts_of_header(value)
-
-
-def _parts_of_header(value: str) -> Iterator[str]:
-    """The credentials in `Bearer <token>` and the values in `Cookie: a=b; c=d`, which turn up alone elsewhere."""
-    yield from value.split()[1:]
-    yield from (part.partition("=")[2].strip() for part in value.split(";"))
+        yield from secrets_of_headers(headers)
 
 
 def _without_value(name: str) -> str:

@@ -21,6 +21,7 @@ from ..errors import AuthError, InvalidServerError, ServerStoppedError
 from ..models.server import check_headers
 from ..protocol.framing import MAX_LINE
 from ..protocol.http_headers import parse_challenges
+from ..redaction import secrets_of_headers
 from .http1 import Body, Http1Transport
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class HttpWire:
         fields = {**self._constant, **headers}
         if callable(self._server.headers):
             authorized = self._server.bearer_token is not None or self._server.auth is not None
-            fields.update(_lowered(check_headers(self._server.headers(), authorized=authorized)))
+            given = check_headers(self._server.headers(), authorized=authorized)
+            self._server.redactor.learn(secrets_of_headers(given))
+            fields.update(_lowered(given))
         if body is not None:
             fields["content-length"] = str(len(body))
         encoded = [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in fields.items()]
@@ -200,6 +203,7 @@ class HttpWire:
         try:
             request = await anext(flow)
             while True:
+                self._server.redactor.learn(secrets_of_headers(request.headers))
                 response = await self._transport.handle_async_request(request)
                 response.request = request
                 try:
