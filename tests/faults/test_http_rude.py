@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from tests.http_peer import Exchange, content, start_peer
 from tests.raw_http import Line, listen
@@ -240,3 +241,38 @@ async def test_what_a_function_or_a_flow_gave_is_a_secret_as_well(
     shown += [record.getMessage() for record in caplog.records]
     assert "peer" in "".join(shown)
     assert not [text for text in shown if SECRET in text]
+
+
+async def test_an_answer_on_another_stream_does_not_cut_off_on_progress(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    own: list[Exchange] = []
+    answered = trio.Event()
+
+    async def stream(exchange: Exchange) -> None:
+        own.append(exchange)
+        await exchange.events(b": open\n\n")
+        await exchange.line.wait_closed()
+
+    async def elsewhere(exchange: Exchange) -> None:
+        params = {"progressToken": exchange.params["_meta"]["progressToken"], "progress": 1}
+        await exchange.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        await reporting.wait()
+        await own[0].event(exchange.answer_to(content("here")))
+        await wait_all_tasks_blocked(0.02)
+        answered.set()
+        await exchange.line.wait_closed()
+
+    reporting = trio.Event()
+    reported = []
+
+    async def on_progress(progress: float, *_: Any) -> None:
+        reporting.set()
+        await answered.wait()
+        reported.append(progress)
+
+    peer.on["GET"] = stream
+    peer.calls["elsewhere"] = elsewhere
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            result = await connection.call_tool("elsewhere", on_progress=on_progress)
+    assert (result.content, reported) == ("here", [1])

@@ -254,7 +254,8 @@ class HttpTransport:
             self._pending.late += 1
             return
         exchange.resolve(message)
-        exchange.scope.cancel()
+        if not exchange.is_reporting:  # else it looks for the answer when its `on_progress` has returned
+            exchange.scope.cancel()
 
     async def _is_deprecated(self) -> bool:
         buffer = EventBuffer()
