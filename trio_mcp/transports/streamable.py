@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import MCPError, RequestError, ServerStoppedError
+from ..errors import MCPError, RequestError, ServerStoppedError, renewed
 from ..protocol.messages import Id, Line, answer_line, encode_json, notification_line, request_line
 from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
@@ -38,9 +38,10 @@ class HttpTransport:
 
     def __init__(self, server: Server, handlers: Handlers) -> None:
         self._name = server.name
+        self._redactor = server.redactor
         self._wire = HttpWire(server)
         self._handlers = handlers
-        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize)
+        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._is_lost)
         self._is_legacy = False
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
@@ -48,6 +49,7 @@ class HttpTransport:
         self._left = trio.lowlevel.ParkingLot()
         self._closing = trio.Event()
         self._ended = False
+        self._lost: ServerStoppedError | None = None
         self._bytes_in = self._bytes_out = self._skipped = 0
 
     def __repr__(self) -> str:
@@ -91,7 +93,8 @@ class HttpTransport:
         if isinstance(exchange.answer, Exception):
             raise exchange.answer
         if exchange.answer is None:  # the scope was cancelled by the end of the connection
-            raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
+            self._check_open()
+        assert exchange.answer is not None
         return exchange.answer
 
     def notify(self, method: str, params: bytes | None = None) -> None:
@@ -135,7 +138,7 @@ class HttpTransport:
                 with trio.move_on_after(FLUSH_GRACE):
                     while len(self._pending) or self._posting:
                         await self._left.park()
-                if self._session.has_id:
+                if self._session.has_id and self._lost is None:
                     await self._session.delete()
                 self._ended = True
                 self._cut_off()
@@ -153,7 +156,17 @@ class HttpTransport:
         for exchange in self._pending.waiters():
             exchange.scope.cancel()
 
+    def _is_lost(self, reason: str, status: int | None) -> ServerStoppedError:
+        error = ServerStoppedError(self._name, reason, status=status, redactor=self._redactor)
+        if not self._closing.is_set():
+            self._lost = error
+            self._handlers.on_end(error)
+            self.close()
+        return error
+
     def _check_open(self) -> None:
+        if self._lost is not None:
+            raise renewed(self._lost)
         if self._closing.is_set():
             raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
 
