@@ -276,3 +276,33 @@ async def test_an_answer_on_another_stream_does_not_cut_off_on_progress(nursery:
         async with open_connection(peer.server()) as connection:
             result = await connection.call_tool("elsewhere", on_progress=on_progress)
     assert (result.content, reported) == ("here", [1])
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_comes_behind_the_answer_is_taken_and_progress_is_not(nursery: trio.Nursery, era: str) -> None:
+    peer = await start_peer(nursery, era)
+    logged, progress, go = [], [], trio.Event()
+
+    async def chatty(exchange: Exchange) -> None:
+        await exchange.event(exchange.answer_to(content("first")))
+        await go.wait()  # the call has returned
+        await exchange.event(exchange.answer_to(content("second")))
+        params: dict[str, Any] = {"progressToken": exchange.params["_meta"]["progressToken"], "progress": 1}
+        await exchange.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        params = {"level": "info", "data": "done"}
+        await exchange.event({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+        await exchange.end()
+
+    async def on_progress(*step: Any) -> None:
+        progress.append(step)
+
+    peer.calls["chatty"] = chatty
+    with trio.fail_after(10):
+        async with open_connection(peer.server(), on_log=lambda *item: logged.append(item)) as connection:
+            assert (await connection.call_tool("chatty", on_progress=on_progress)).content == "first"
+            go.set()
+            await wait_all_tasks_blocked(0.02)
+            assert connection.statistics().late_answers == 1
+            assert (await connection.call_tool("echo")).content == "{}"
+    assert logged == [("info", None, "done")]
+    assert not progress

@@ -6,7 +6,7 @@ the reader itself. Knows nothing of sessions, and no method of MCP but that of p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 import trio
@@ -21,6 +21,7 @@ from .sse import EventBuffer
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+PROGRESS = "notifications/progress"
 
 #: The body of a refusal is read for the error in it: this much, and for so many seconds.
 MAX_REFUSAL, REFUSAL_PATIENCE = 1024 * 1024, 5.0
@@ -94,19 +95,26 @@ class Exchange:
             ServerStoppedError: they broke off, or one is too long.
         """
         while self.answer is None and (chunk := await reply.next_chunk()) is not None:
-            for event in buffer.feed(chunk):
-                if event.event not in ("", "message") or not event.data:
-                    continue
-                try:
-                    messages = read_line(event.data.encode("utf-8", "surrogatepass"))
-                except ProtocolError:
-                    self.skipped += 1
-                    continue
-                for message in messages:
-                    await self._take(message)
+            for message in self._messages(buffer, chunk):
+                await self._take(message)
             if buffer.overflowed and self.answer is None:
                 reason = f"sent an event over {MAX_LINE} bytes"
                 raise ServerStoppedError(self._server, reason, status=reply.status)
+
+    def read_rest(self, buffer: EventBuffer, chunk: bytes) -> None:
+        """Take what comes behind the answer: for progress it is too late, for notices of the server it is not."""
+        for message in self._messages(buffer, chunk):
+            if message.method != PROGRESS:
+                self._take_now(message)
+
+    def _messages(self, buffer: EventBuffer, chunk: bytes) -> Iterator[Line]:
+        for event in buffer.feed(chunk):
+            if event.event not in ("", "message") or not event.data:
+                continue
+            try:
+                yield from read_line(event.data.encode("utf-8", "surrogatepass"))
+            except ProtocolError:
+                self.skipped += 1
 
     async def refused(self, reply: Reply) -> Exception:
         """The error of a 4xx or 5xx: the JSON-RPC error in its body, where there is one for this request."""
@@ -127,6 +135,14 @@ class Exchange:
         return ServerStoppedError(self._server, reason, status=reply.status)
 
     async def _take(self, message: Line) -> None:
+        if message.method != PROGRESS:
+            self._take_now(message)
+        elif self._on_progress is not None and self._is_ours(bytes(message.params)):
+            self.is_reporting = True
+            await self._on_progress(bytes(message.params))
+            self.is_reporting = False
+
+    def _take_now(self, message: Line) -> None:
         if message.method is None:
             if self.answer is None and self._is_answered_by(message):
                 self.resolve(message)
@@ -134,11 +150,6 @@ class Exchange:
                 self._elsewhere(message)
         elif isinstance(message.id, int | str):
             self._handlers.on_request(message.id, message.method, bytes(message.params))
-        elif message.method == "notifications/progress":
-            if self._on_progress is not None and self._is_ours(bytes(message.params)):
-                self.is_reporting = True
-                await self._on_progress(bytes(message.params))
-                self.is_reporting = False
         else:
             self._handlers.on_notification(message.method, bytes(message.params))
 

@@ -9,7 +9,7 @@ import base64
 import http
 import traceback
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -108,12 +108,13 @@ class Reply:
         """The error that this reply is to its caller."""
         return ServerStoppedError(self._server.name, reason, status=self.status, redactor=self._server.redactor)
 
-    async def linger(self) -> None:
+    async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
         """Let a response that has given its answer end by itself, for a moment; then close it."""
         try:
             with trio.move_on_after(LINGER):
-                while await self.next_chunk() is not None:
-                    pass
+                while (chunk := await self.next_chunk()) is not None:
+                    if on_chunk is not None:
+                        on_chunk(chunk)
         except ServerStoppedError:
             pass  # nobody waits for it
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -251,7 +252,7 @@ class HttpTransport:
         finally:
             self._bytes_in += reply.bytes_in
             if lingers and not self._ended:
-                self._nursery.start_soon(reply.linger)
+                self._nursery.start_soon(reply.linger, partial(exchange.read_rest, buffer))
             else:
                 await reply.aclose()
 
