@@ -306,3 +306,30 @@ async def test_what_comes_behind_the_answer_is_taken_and_progress_is_not(nursery
             assert (await connection.call_tool("echo")).content == "{}"
     assert logged == [("info", None, "done")]
     assert not progress
+
+
+# --- Ctrl-C
+
+
+async def test_ctrl_c_hits_the_users_task_and_none_of_the_connections(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    protected: dict[str, bool] = {}
+
+    class Watched(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            body = await request.aread()
+            method = json.loads(body)["method"] if body else request.method
+            protected[method] = trio.lowlevel.currently_ki_protected()
+            return await super().handle_async_request(request)
+
+    peer.on["GET"] = lambda exchange: exchange.events(b": open\n\n")
+    with trio.fail_after(10):
+        async with Watched() as transport:
+            async with open_connection(peer.server(http_transport=transport)) as connection:
+                await connection.call_tool("echo")
+                assert protected.pop("initialize") is False
+                peer.sessions.clear()
+                await connection.call_tool("echo")
+    assert {method for method, is_so in protected.items() if is_so} == {
+        *("DELETE", "GET", "initialize", "notifications/initialized")
+    }

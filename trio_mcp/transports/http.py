@@ -108,6 +108,7 @@ class Reply:
         """The error that this reply is to its caller."""
         return ServerStoppedError(self._server.name, reason, status=self.status, redactor=self._server.redactor)
 
+    @trio.lowlevel.enable_ki_protection
     async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
         """Let a response that has given its answer end by itself, for a moment; then close it."""
         try:

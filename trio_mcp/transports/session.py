@@ -152,6 +152,7 @@ class Session:
             except Exception as error:  # noqa: BLE001 - a function for the headers may raise anything
                 logger.debug('server "%s": the session was not deleted: %s', self._name, type(error).__name__)
 
+    @trio.lowlevel.enable_ki_protection
     async def _renew(self, renewal: _Renewal) -> None:
         try:
             await self._reinitialize()
@@ -166,16 +167,12 @@ class Session:
             self._renewal = None
             renewal.is_over.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _listen(self, scope: trio.CancelScope, ready: trio.Event) -> None:
         """The stream of the server's own messages. Any refusal means that there is none."""
         try:
             async with trio.open_nursery() as nursery:
-
-                async def be_patient() -> None:
-                    await trio.sleep(LISTENING_PATIENCE)
-                    ready.set()
-
-                nursery.start_soon(be_patient)
+                nursery.start_soon(_be_patient, ready)
                 with scope:
                     await self._follow(ready)
                 nursery.cancel_scope.cancel()
@@ -204,6 +201,12 @@ class Session:
                 return
             barren = 0 if buffer.events else barren + 1
             await trio.sleep(_pause(buffer, barren))
+
+
+@trio.lowlevel.enable_ki_protection
+async def _be_patient(ready: trio.Event) -> None:
+    await trio.sleep(LISTENING_PATIENCE)
+    ready.set()
 
 
 def _pause(buffer: EventBuffer, barren: int) -> float:

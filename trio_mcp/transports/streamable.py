@@ -286,27 +286,28 @@ class HttpTransport:
         return False
 
     def _post_soon(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        async def post() -> None:
-            try:
-                headers = {**_POST, **self._session.headers}
-                async with await self._wire.send("POST", headers, line) as reply:
-                    if reply.status >= 400:
-                        what = status_text(reply.status)
-                        logger.warning('server "%s": a notification was refused: %s', self._name, what)
-            except MCPError as error:
-                logger.warning('server "%s": a notification was not sent: %s', self._name, error)
-            except Exception:  # the function for the headers
-                logger.exception('server "%s": a notification was not sent', self._name)
-            finally:
-                self._posting -= 1
-                self._left.unpark_all()
-                if then is not None:
-                    then()
-
         if not self._ended:
             self._posting += 1
             self._bytes_out += len(line)
-            self._nursery.start_soon(post)
+            self._nursery.start_soon(self._post_line, line, then)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _post_line(self, line: bytes, then: Callable[[], None] | None) -> None:
+        try:
+            headers = {**_POST, **self._session.headers}
+            async with await self._wire.send("POST", headers, line) as reply:
+                if reply.status >= 400:
+                    what = status_text(reply.status)
+                    logger.warning('server "%s": a notification was refused: %s', self._name, what)
+        except MCPError as error:
+            logger.warning('server "%s": a notification was not sent: %s', self._name, error)
+        except Exception:  # the function for the headers
+            logger.exception('server "%s": a notification was not sent', self._name)
+        finally:
+            self._posting -= 1
+            self._left.unpark_all()
+            if then is not None:
+                then()
 
     def _opened(self) -> None:
         if not self._closing.is_set():
