@@ -333,3 +333,41 @@ async def test_ctrl_c_hits_the_users_task_and_none_of_the_connections(nursery: t
     assert {method for method, is_so in protected.items() if is_so} == {
         *("DELETE", "GET", "initialize", "notifications/initialized")
     }
+
+
+# --- fault 20: progress on the server's own stream
+
+
+async def test_progress_on_the_servers_own_stream_is_delivered_before_the_call_returns(
+    nursery: trio.Nursery,
+) -> None:
+    peer = await start_peer(nursery, "legacy")
+    own: list[Exchange] = []
+
+    async def stream(exchange: Exchange) -> None:
+        own.append(exchange)
+        await exchange.events(b": open\n\n")
+        await exchange.line.wait_closed()
+
+    async def slow(exchange: Exchange) -> None:
+        token = exchange.params["_meta"]["progressToken"]
+        for params in ({"progressToken": token, "progress": n, "total": 2} for n in (1, 2)):
+            await own[0].event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        unknown = {"progressToken": "unknown", "progress": 1}
+        await own[0].event({"jsonrpc": "2.0", "method": "notifications/progress", "params": unknown})
+        await wait_all_tasks_blocked(0.02)
+        await exchange.result(content("done"))
+
+    progress = []
+
+    async def on_progress(*step: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        progress.append(step)
+
+    peer.on["GET"] = stream
+    peer.calls["slow"] = slow
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            assert (await connection.call_tool("slow", on_progress=on_progress)).content == "done"
+            assert connection.statistics().late_answers == 0
+    assert progress == [(1, 2, None), (2, 2, None)]

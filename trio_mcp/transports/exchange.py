@@ -6,6 +6,7 @@ the reader itself. Knows nothing of sessions, and no method of MCP but that of p
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -17,6 +18,7 @@ from ..protocol.messages import Line, read_error, read_line
 from ..protocol.pending import as_number
 from .base import Handlers, OnProgress
 from .http import Reply, status_text
+from .pending_call import PROGRESS_WAITING
 from .sse import EventBuffer
 
 JSON = "application/json"
@@ -38,7 +40,8 @@ class Exchange:
     """One request, from its first byte to its answer; or, without an id, a stream of the server's own messages.
 
     `answer` is the undecoded result, or the error that answers it. `scope` surrounds the caller's work for it;
-    `is_reporting` says that its `on_progress` runs, or has raised. `elsewhere` takes answers to other requests.
+    `is_reporting` says that its `on_progress` runs, or has raised. `elsewhere` takes answers to other requests,
+    and their progress from the server's own stream.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Exchange:
         self._handlers = handlers
         self._progress_token = progress_token
         self._on_progress = on_progress
+        self._waiting: deque[bytes] | None = None  # progress that came on the server's own stream
 
     def resolve(self, message: Line) -> None:
         """Take the answer."""
@@ -141,6 +145,22 @@ class Exchange:
             self.is_reporting = True
             await self._on_progress(bytes(message.params))
             self.is_reporting = False
+        elif self.id is None:
+            self._elsewhere(message)
+
+    def takes_progress(self, params: bytes) -> bool:
+        """Whether progress that came on the server's own stream is this request's. It waits for `deliver`."""
+        if self._on_progress is None or not self._is_ours(params):
+            return False
+        if self._waiting is None:
+            self._waiting = deque(maxlen=PROGRESS_WAITING)
+        self._waiting.append(params)
+        return True
+
+    async def deliver(self) -> None:
+        """Deliver the progress that waits: its reader was another task, and this is the caller's."""
+        while self._waiting and self._on_progress is not None:
+            await self._on_progress(self._waiting.popleft())
 
     def _take_now(self, message: Line) -> None:
         if message.method is None:

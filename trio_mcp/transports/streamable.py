@@ -91,6 +91,7 @@ class HttpTransport:
             self._pending.forget(exchange.id)
             self._skipped += exchange.skipped
             self._left.unpark_all()
+        await exchange.deliver()
         if isinstance(exchange.answer, Exception):
             raise exchange.answer
         if exchange.answer is None:  # the scope was cancelled by the end of the connection
@@ -174,7 +175,7 @@ class HttpTransport:
     # --- exchanges
 
     def _exchange(self, progress_token: int | None = None, on_progress: OnProgress | None = None) -> Exchange:
-        return Exchange(self._name, self._handlers, self._answered_elsewhere, progress_token, on_progress)
+        return Exchange(self._name, self._handlers, self._came_elsewhere, progress_token, on_progress)
 
     async def _perform(self, exchange: Exchange, method: str, params: bytes, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
@@ -256,8 +257,15 @@ class HttpTransport:
             else:
                 await reply.aclose()
 
-    def _answered_elsewhere(self, message: Line) -> None:
-        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so."""
+    def _came_elsewhere(self, message: Line) -> None:
+        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so.
+
+        Or progress did, on the server's own: those do so that do not say which request a notification is about.
+        """
+        if message.method is not None:
+            params = bytes(message.params)
+            any(exchange.takes_progress(params) for exchange in self._pending.waiters())
+            return
         if not self._is_legacy:
             self._pending.late += 1
             return
