@@ -371,3 +371,19 @@ async def test_progress_on_the_servers_own_stream_is_delivered_before_the_call_r
             assert (await connection.call_tool("slow", on_progress=on_progress)).content == "done"
             assert connection.statistics().late_answers == 0
     assert progress == [(1, 2, None), (2, 2, None)]
+
+
+@pytest.mark.parametrize("sent", ["HTTP/1.1 200 OK\r\n{}\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-type: {}\r\n\r\n"])
+async def test_what_a_server_says_of_itself_is_clipped_behind_its_secrets(
+    nursery: trio.Nursery, sent: str
+) -> None:
+    async def serve(line: Line) -> None:
+        await line.read()
+        await line.send(sent.format((SECRET + "-") * 6000).encode())
+
+    listener = await listen(nursery, serve)
+    with trio.fail_after(10), pytest.raises(ServerStartError) as caught:
+        async with open_connection(Server("s", url=listener.url, bearer_token=SECRET, protocol="legacy")):
+            raise AssertionError("opened")
+    assert len(str(caught.value)) < 600
+    assert "swordfish" not in str(caught.value)

@@ -35,6 +35,8 @@ TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
 CLOSE_GRACE = 1.0
 #: Seconds in which a response that has given its answer may still end by itself, so that its connection is kept.
 LINGER = 1.0
+#: Characters of a reason that are shown: h11 tells the whole of a line that is no header, which may have 100 KiB.
+LONGEST_REASON = 500
 
 
 class Reply:
@@ -106,7 +108,7 @@ class Reply:
 
     def stopped(self, reason: str) -> ServerStoppedError:
         """The error that this reply is to its caller."""
-        return ServerStoppedError(self._server.name, reason, status=self.status, redactor=self._server.redactor)
+        return ServerStoppedError(self._server.name, _shown(self._server, reason), status=self.status)
 
     @trio.lowlevel.enable_ki_protection
     async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
@@ -233,7 +235,7 @@ class HttpWire:
         if (target.scheme, target.raw_host, _port(target)) != (url.scheme, url.raw_host, _port(url)):
             where = f"{target.scheme}://{target.raw_host.decode('ascii')}"
             reason = f"redirects to another origin, {where}, which is not followed"
-            raise ServerStoppedError(name, reason, status=status, redactor=self._server.redactor)
+            raise ServerStoppedError(name, _shown(self._server, reason), status=status)
         return target
 
 
@@ -333,8 +335,14 @@ def _stopped(server: Server, error: httpx.HTTPError, status: int | None = None) 
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
     reason = f"{what}: {error}" if str(error) else what
-    stopped = ServerStoppedError(server.name, reason, status=status, redactor=server.redactor)
+    stopped = ServerStoppedError(server.name, _shown(server, reason), status=status)
     # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
     shown = "".join(traceback.format_exception(error))
     stopped.__cause__ = error if server.redactor(shown) == shown else None
     return stopped
+
+
+def _shown(server: Server, reason: str) -> str:
+    """A reason that a server may have had a word in: without secrets, and then without an end that is too long."""
+    shown = server.redactor(reason)
+    return shown if len(shown) <= LONGEST_REASON else shown[:LONGEST_REASON] + "..."
