@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_mcp.redaction import (
+    LEARNED,
     NOTHING_SECRET,
     Redactor,
     is_secret_name,
@@ -130,3 +131,12 @@ def test_no_long_secret_is_left_in_any_text(secrets: list[str], text: str) -> No
 def test_whatever_follows_a_secret_option_is_hidden(value: str) -> None:
     assert redact_arguments(["--secret", value, "end"]) == ("--secret", "***", "end")
     assert redact_arguments([f"--secret={value}"]) == ("--secret=***",)
+
+
+def test_what_is_learned_is_hidden_too_and_the_oldest_of_it_forgotten() -> None:
+    redactor = Redactor(["configured"])
+    redactor.learn(["learned-1", "short", "configured"])
+    assert redactor("configured learned-1 short") == "*** *** short"
+    redactor.learn(f"later-{number}-" for number in range(LEARNED))
+    assert redactor("configured learned-1 later-0- later-31-") == "*** learned-1 *** ***"
+    assert repr(redactor) == f"<Redactor of {LEARNED + 1} values>"

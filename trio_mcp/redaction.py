@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 SHOWN = "***"
 #: Below this many characters a value is too common a string to be searched for in other texts.
 SHORTEST_VALUE = 8
+#: How many values a `Redactor` learns: enough for the tokens of a call in flight, few enough to search for.
+LEARNED = 32
 
 _SECRET_NAME = re.compile(r"token|key|secret|password|auth|cookie", re.IGNORECASE)
 # `--x=v` and `X=v`, and the `Name: value` of curl-like header options.
@@ -41,6 +43,17 @@ def redact_url(url: str) -> str:
     """
     without_tail = re.split(r"[?#]", url, maxsplit=1)[0]
     return re.sub(r"(?<=://)[^/]*@", "", without_tail)
+
+
+def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[str]:
+    """Values under secret-like names, and what turns up of them elsewhere: the token of `Bearer <token>`, the
+    values of `Cookie: a=b; c=d`.
+    """
+    for name, value in headers.items():
+        if is_secret_name(name):
+            yield value
+            yield from value.split()[1:]
+            yield from (part.partition("=")[2].strip() for part in value.split(";"))
 
 
 def redact_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -73,23 +86,37 @@ def secret_values(
 class Redactor:
     """Replaces known secret values in a text. Its repr tells only how many it knows.
 
+    It can `learn` more: what a function or a flow of authentication gives is known when it is used.
+
     >>> Redactor(["hunter2hunter2"])("login with hunter2hunter2 failed")
     'login with *** failed'
     """
 
-    __slots__ = ("_pattern", "_values")
+    __slots__ = ("_given", "_learned", "_pattern")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._values = frozenset(value for value in values if len(value) >= SHORTEST_VALUE)
+        self._given = frozenset(value for value in values if len(value) >= SHORTEST_VALUE)
+        self._learned: list[str] = []
+        self._compile()
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Know these too; beyond `LEARNED` in place of those learned longest ago."""
+        known = {*self._given, *self._learned}
+        new = [value for value in dict.fromkeys(values) if len(value) >= SHORTEST_VALUE and value not in known]
+        if new:
+            self._learned = [*self._learned, *new][-LEARNED:]
+            self._compile()
+
+    def _compile(self) -> None:
         # The longest first: one secret may begin with another.
-        alternatives = "|".join(re.escape(value) for value in sorted(self._values, key=len, reverse=True))
-        self._pattern = re.compile(alternatives) if alternatives else None
+        values = sorted({*self._given, *self._learned}, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, values))) if values else None
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(SHOWN, text) if self._pattern else text
 
     def __repr__(self) -> str:
-        return f"<Redactor of {len(self._values)} values>"
+        return f"<Redactor of {len(self._given) + len(self._learned)} values>"
 
 
 NOTHING_SECRET = Redactor()

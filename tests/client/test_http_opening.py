@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import traceback
 from typing import Any
 
 import pytest
@@ -11,7 +12,14 @@ import trustme
 
 from tests.http_peer import META, Exchange, start_peer
 from tests.raw_http import Line, listen
-from trio_mcp import AuthError, Server, ServerStartError, open_connection, open_connections
+from trio_mcp import (
+    AuthError,
+    InvalidServerError,
+    Server,
+    ServerStartError,
+    open_connection,
+    open_connections,
+)
 
 pytestmark = pytest.mark.usefixtures("no_descriptor_left")
 
@@ -165,6 +173,19 @@ async def test_a_refused_port_says_so() -> None:
     error = await failure(Server("s", url="http://127.0.0.1:1/mcp"))
     assert "cannot be reached" in str(error)
     assert "refused" in str(error)
+
+
+@pytest.mark.parametrize("host", ["me:swordfish-42@256.1.1.1", "ü_ü.example", "[v1.a]", "x/" + "y" * 70_000])
+async def test_a_url_that_cannot_exist_is_a_mistake_in_the_configuration(host: str) -> None:
+    with pytest.raises(InvalidServerError, match="url: ") as caught:
+        async with open_connection(Server("s", url=f"http://{host}")):
+            raise AssertionError("opened")
+    assert "swordfish-42" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+async def test_a_host_that_cannot_be_looked_up_says_so(host: str) -> None:
+    assert "no legal name" in str(await failure(Server("s", url=f"http://{host}/")))
 
 
 async def test_a_wrong_path_says_so(nursery: trio.Nursery) -> None:

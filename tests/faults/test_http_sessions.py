@@ -95,23 +95,59 @@ async def test_a_server_that_keeps_no_session_is_not_asked_for_ever(nursery: tri
             assert len(peer.of("tools/call")) == 2
 
 
-@pytest.mark.parametrize("refusal", ["500 Oh", "401 Unauthorized"])
-async def test_a_handshake_that_fails_fails_its_callers_and_the_next_one_may_succeed(
-    nursery: trio.Nursery, refusal: str
+async def test_a_handshake_that_is_refused_fails_its_callers_and_the_next_one_may_succeed(
+    nursery: trio.Nursery,
 ) -> None:
     peer = await start_peer(nursery, "legacy")
     with trio.fail_after(10):
         async with open_connection(peer.server()) as connection:
             peer.sessions.clear()
-            peer.on["initialize"] = lambda it: it.status(refusal)
-            kind, text = (
-                (AuthError, "401") if refusal[0] == "4" else (ServerStoppedError, "lost the session, .* HTTP 500")
-            )
-            with pytest.raises(kind, match=text):
+            peer.on["initialize"] = lambda it: it.status("401 Unauthorized")
+            with pytest.raises(AuthError, match="401"):
                 await connection.call_tool("echo")
             assert connection.error is None
             del peer.on["initialize"]
             assert (await connection.call_tool("echo")).content == "{}"
+
+
+@pytest.mark.parametrize(
+    ("refuse", "text", "status"),
+    [
+        (lambda it: it.status("500 Oh"), "HTTP 500", 500),
+        (lambda it: it.error(-32603, "no more"), "no more", None),
+        (lambda it: it.result({"protocolVersion": "2099-01-01"}), "protocolVersion", None),
+    ],
+)
+async def test_a_session_that_cannot_be_made_anew_ends_the_connection(
+    nursery: trio.Nursery, refuse: Any, text: str, status: int | None
+) -> None:
+    peer = await start_peer(nursery, "legacy")
+    outcomes: list[ServerStoppedError] = []
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+
+            async def call(name: str) -> None:
+                with pytest.raises(ServerStoppedError, match=f"lost the session, .*{text}") as caught:
+                    await connection.call_tool(name)
+                outcomes.append(caught.value)
+
+            async with trio.open_nursery() as callers:
+                callers.start_soon(call, "wait")  # in flight in the old session
+                await peer.heard("tools/call")
+                peer.sessions.clear()
+                peer.on["initialize"] = refuse
+                for _ in range(5):
+                    callers.start_soon(call, "echo")
+            await call("echo")
+            await connection.wait_done()
+            assert connection.error is not None
+            assert connection.error.status == status
+            assert outcomes == [connection.error] * 7
+            with pytest.raises(ServerStoppedError):
+                async with connection.watch_tools() as changes:
+                    await anext(changes)
+    assert len(peer.of("initialize")) == 2
+    assert "DELETE" not in peer.methods()
 
 
 async def test_a_caller_that_gives_up_does_not_take_the_handshake_with_it(nursery: trio.Nursery) -> None:

@@ -218,6 +218,7 @@ def test_nul_bytes_are_left_to_the_start() -> None:
         "http://example.com:99999/",
         "http://exa mple.com/",
         "http://example.com/\n",
+        "http://example.com/\ud800",
         "",
         5,
         b"http://example.com",
@@ -258,6 +259,7 @@ def test_a_bearer_token_is_visible_ascii(token: Any) -> None:
         {"X-Ä": "1"},
         {"X-A": "1\r\nX-B: 2"},
         {"X-A": "\0"},
+        {"X-A": "\ud800"},
     ],
 )
 def test_headers_are_a_mapping_of_text_that_http_can_carry(headers: Any) -> None:

@@ -198,6 +198,17 @@ def test_any_text_comes_back_from_a_legal_header(text: str) -> None:
                 {"scheme": "DPoP", "algs": "ES256"},
             ],
         ),
+        (  # without the commas, as many servers write it
+            ['Bearer error=insufficient_scope scope="a b" resource_metadata="https://x/?a=b"'],
+            [
+                {
+                    "scheme": "Bearer",
+                    "error": "insufficient_scope",
+                    "scope": "a b",
+                    "resource_metadata": "https://x/?a=b",
+                }
+            ],
+        ),
         (["Basic, Bearer a=1"], [{"scheme": "Basic"}, {"scheme": "Bearer", "a": "1"}]),
         ([", ,Bearer a=1,,b=2"], [{"scheme": "Bearer", "a": "1", "b": "2"}]),
         ([], []),

@@ -53,6 +53,35 @@ async def test_where_the_environment_names_a_proxy_httpxs_own_transport_serves(
     await wire.aclose()
 
 
+async def test_behind_a_proxy_nothing_waits_for_a_free_connection(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, no_descriptor_left: None
+) -> None:
+    arrived, everybody = 0, trio.Event()
+
+    async def proxy(line: Line) -> None:
+        nonlocal arrived
+        while await line.read():
+            arrived += 1
+            if arrived == 120:
+                everybody.set()
+            await everybody.wait()
+            await line.answer()
+
+    listener = await listen(nursery, proxy)
+    monkeypatch.setenv("http_proxy", listener.url)
+    wire = HttpWire(Server("s", url="http://www.example.com/mcp"))
+
+    async def get() -> None:
+        async with await wire.send("GET", {"Accept": "text/event-stream"}) as reply:
+            assert await reply.read() == b""
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as callers:
+            for _ in range(120):
+                callers.start_soon(get)
+        await wire.aclose()
+
+
 async def test_the_users_headers_replace_those_that_are_not_the_protocols(nursery: trio.Nursery) -> None:
     seen = []
 

@@ -340,6 +340,33 @@ async def test_an_answer_before_the_whole_request_was_read_is_an_answer(
     assert (response.status_code, response.text) == (413, "too big")
 
 
+@pytest.mark.parametrize("kind", [trio.BrokenResourceError, trio.ClosedResourceError, OSError, LookupError])
+async def test_what_the_source_of_a_body_raises_leaves_as_itself(
+    nursery: trio.Nursery, transport: Http1Transport, kind: type[Exception]
+) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        yield b"half"
+        raise kind("mine")
+
+    listener = await listen(nursery, polite)
+    async with httpx.AsyncClient(transport=transport, timeout=None) as client:
+        with trio.fail_after(5), pytest.raises(kind, match="mine"):
+            await client.post(listener.url, content=source())
+    assert repr(transport) == "<Http1Transport, 0 connections in use, 0 idle>"
+
+
+async def test_another_protocol_is_no_response(nursery: trio.Nursery, transport: Http1Transport) -> None:
+    async def serve(line: Line) -> None:
+        await line.read()
+        await line.send(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n")
+        await line.wait_closed()
+
+    listener = await listen(nursery, serve)
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(httpx.RemoteProtocolError, match="another protocol"):
+            await client.get(listener.url, headers={"Connection": "upgrade", "Upgrade": "x"})
+
+
 async def test_a_header_that_cannot_be_sent_is_a_local_error(
     nursery: trio.Nursery, transport: Http1Transport
 ) -> None:

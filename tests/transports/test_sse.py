@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import httpx
 import pytest
+from httpx_sse import EventSource
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trio_mcp.transports import sse
 from trio_mcp.transports.sse import EventBuffer
 
 STREAM = (
@@ -97,6 +100,21 @@ def test_a_stream_kept_alive_by_comments_alone_collects_nothing() -> None:
         assert buffer.feed(b":\r\n") == []
     assert not buffer.overflowed
     assert [event.data for event in buffer.feed(b"data: x\r\n\r\n")] == ["x"]
+
+
+@pytest.mark.parametrize("flood", [b"\n", b":\n\n", b": a\n:b\r\n\r\n"])
+def test_a_flood_of_nothing_is_not_read_event_by_event(monkeypatch: pytest.MonkeyPatch, flood: bytes) -> None:
+    reading = []
+
+    def counted(response: httpx.Response) -> EventSource:
+        reading.append(response)
+        return EventSource(response)
+
+    monkeypatch.setattr(sse, "EventSource", counted)
+    buffer = EventBuffer()
+    assert buffer.feed(flood * 1000) == []
+    assert [event.data for event in buffer.feed(b": c\ndata: x\n\n")] == ["x"]
+    assert len(reading) == 1
 
 
 @given(st.lists(st.binary(max_size=40)))

@@ -295,8 +295,11 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
     except ServerStoppedError as error:
         raise _start_error(link, "", starts, error) from error
     except MCPError as error:
-        raise _start_error(link, f"tools/list failed: {error}", starts) from _shown(error, link)
-    return connection
+        failure = _start_error(link, f"tools/list failed: {error}", starts)
+        failure.__cause__ = _shown(error, link)
+    else:
+        return connection
+    raise failure  # here, where the error is no context of it
 
 
 def _start_error(

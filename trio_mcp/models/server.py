@@ -20,7 +20,7 @@ from attrs import Attribute, field, fields, frozen
 
 from ..errors import InvalidServerError
 from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from ..redaction import SHOWN, Redactor, is_secret_name, redact_arguments, redact_url, secret_values
+from ..redaction import SHOWN, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -32,9 +32,10 @@ _NAME = re.compile(r"[A-Za-z0-9-]{1,32}")
 _SAFE_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 _PROTOCOLS = ("auto", "modern", "legacy", *MODERN_VERSIONS, *LEGACY_VERSIONS)
 
-# RFC 9110, 5.6.2 and 5.5: a field name is a token; a value has no control characters but tab.
+# RFC 9110, 5.6.2 and 5.5: a field name is a token; a value has no control characters but tab. It is sent as UTF-8,
+# which has no surrogates.
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 # What the transport writes itself: a second one would contradict it.
 _OUR_HEADERS = frozenset(
@@ -86,7 +87,7 @@ def check_headers(headers: Any, *, authorized: bool = False) -> dict[str, str]:
         if not _HEADER_NAME.fullmatch(name):
             raise InvalidServerError("headers", f"{_without_value(name)!r} is no header name")
         if not _HEADER_VALUE.fullmatch(value):
-            raise InvalidServerError("headers", f"the value of {name!r} has control characters")
+            raise InvalidServerError("headers", f"the value of {name!r} has control characters or surrogates")
         if lowered in _OUR_HEADERS or lowered.startswith(_OUR_HEADER_PREFIX):
             raise InvalidServerError("headers", f"{name!r} belongs to the transport")
         if authorized and lowered == "authorization":
@@ -191,8 +192,8 @@ def _check_url(_: Any, __: Attribute[str | None], value: Any) -> None:
     if not isinstance(value, str):
         raise _wrong_type("url", "str", value)
     # The reasons show nothing of it: a URL may carry a password anywhere, above all a malformed one.
-    if any(character <= " " or character == "\x7f" for character in value):
-        raise InvalidServerError("url", "has spaces or control characters")
+    if any(character <= " " or character == "\x7f" or "\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidServerError("url", "has spaces, control characters or surrogates")
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -340,18 +341,10 @@ class Server:
     def _secrets(self) -> Iterator[str]:
         headers = self.headers if isinstance(self.headers, dict) else {}
         command = () if self.command is None else (self.command, *self.args)
-        yield from secret_values(arguments=command, named={**(self.env or {}), **headers}, url=self.url)
+        yield from secret_values(arguments=command, named=self.env, url=self.url)
         if self.bearer_token is not None:
             yield self.bearer_token
-        for name, value in headers.items():
-            if is_secret_name(name):
-                yield from _parts_of_header(value)
-
-
-def _parts_of_header(value: str) -> Iterator[str]:
-    """The credentials in `Bearer <token>` and the values in `Cookie: a=b; c=d`, which turn up alone elsewhere."""
-    yield from value.split()[1:]
-    yield from (part.partition("=")[2].strip() for part in value.split(";"))
+        yield from secrets_of_headers(headers)
 
 
 def _without_value(name: str) -> str:

@@ -6,7 +6,8 @@ the reader itself. Knows nothing of sessions, and no method of MCP but that of p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import msgspec
 import trio
@@ -17,10 +18,12 @@ from ..protocol.messages import Line, read_error, read_line
 from ..protocol.pending import as_number
 from .base import Handlers, OnProgress
 from .http import Reply, status_text
+from .pending_call import PROGRESS_WAITING
 from .sse import EventBuffer
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+PROGRESS = "notifications/progress"
 
 #: The body of a refusal is read for the error in it: this much, and for so many seconds.
 MAX_REFUSAL, REFUSAL_PATIENCE = 1024 * 1024, 5.0
@@ -36,8 +39,9 @@ _decode_token = msgspec.json.Decoder(_ProgressToken).decode
 class Exchange:
     """One request, from its first byte to its answer; or, without an id, a stream of the server's own messages.
 
-    `answer` is the undecoded result, or the error that answers it. `scope` surrounds the caller's work for it.
-    `elsewhere` takes answers to other requests.
+    `answer` is the undecoded result, or the error that answers it. `scope` surrounds the caller's work for it;
+    `is_reporting` says that its `on_progress` runs, or has raised. `elsewhere` takes answers to other requests,
+    and their progress from the server's own stream.
     """
 
     def __init__(
@@ -51,12 +55,14 @@ class Exchange:
         self.id: int | None = None
         self.answer: bytes | Exception | None = None
         self.scope = trio.CancelScope()
+        self.is_reporting = False
         self.skipped = 0
         self._elsewhere = elsewhere
         self._server = server
         self._handlers = handlers
         self._progress_token = progress_token
         self._on_progress = on_progress
+        self._waiting: deque[bytes] | None = None  # progress that came on the server's own stream
 
     def resolve(self, message: Line) -> None:
         """Take the answer."""
@@ -84,8 +90,7 @@ class Exchange:
             await self.read_events(reply, buffer)
             return None if self.answer is not None else buffer
         what = reply.media_type or "no content"
-        reason = f"answered with {what} ({status_text(reply.status)}), not with JSON or events"
-        raise ServerStoppedError(self._server, reason, status=reply.status)
+        raise reply.stopped(f"answered with {what} ({status_text(reply.status)}), not with JSON or events")
 
     async def read_events(self, reply: Reply, buffer: EventBuffer) -> None:
         """Read events until the answer is among them, or they end.
@@ -94,19 +99,26 @@ class Exchange:
             ServerStoppedError: they broke off, or one is too long.
         """
         while self.answer is None and (chunk := await reply.next_chunk()) is not None:
-            for event in buffer.feed(chunk):
-                if event.event not in ("", "message") or not event.data:
-                    continue
-                try:
-                    messages = read_line(event.data.encode("utf-8", "surrogatepass"))
-                except ProtocolError:
-                    self.skipped += 1
-                    continue
-                for message in messages:
-                    await self._take(message)
+            for message in self._messages(buffer, chunk):
+                await self._take(message)
             if buffer.overflowed and self.answer is None:
                 reason = f"sent an event over {MAX_LINE} bytes"
                 raise ServerStoppedError(self._server, reason, status=reply.status)
+
+    def read_rest(self, buffer: EventBuffer, chunk: bytes) -> None:
+        """Take what comes behind the answer: for progress it is too late, for notices of the server it is not."""
+        for message in self._messages(buffer, chunk):
+            if message.method != PROGRESS:
+                self._take_now(message)
+
+    def _messages(self, buffer: EventBuffer, chunk: bytes) -> Iterator[Line]:
+        for event in buffer.feed(chunk):
+            if event.event not in ("", "message") or not event.data:
+                continue
+            try:
+                yield from read_line(event.data.encode("utf-8", "surrogatepass"))
+            except ProtocolError:
+                self.skipped += 1
 
     async def refused(self, reply: Reply) -> Exception:
         """The error of a 4xx or 5xx: the JSON-RPC error in its body, where there is one for this request."""
@@ -127,6 +139,30 @@ class Exchange:
         return ServerStoppedError(self._server, reason, status=reply.status)
 
     async def _take(self, message: Line) -> None:
+        if message.method != PROGRESS:
+            self._take_now(message)
+        elif self._on_progress is not None and self._is_ours(bytes(message.params)):
+            self.is_reporting = True
+            await self._on_progress(bytes(message.params))
+            self.is_reporting = False
+        elif self.id is None:
+            self._elsewhere(message)
+
+    def takes_progress(self, params: bytes) -> bool:
+        """Whether progress that came on the server's own stream is this request's. It waits for `deliver`."""
+        if self._on_progress is None or not self._is_ours(params):
+            return False
+        if self._waiting is None:
+            self._waiting = deque(maxlen=PROGRESS_WAITING)
+        self._waiting.append(params)
+        return True
+
+    async def deliver(self) -> None:
+        """Deliver the progress that waits: its reader was another task, and this is the caller's."""
+        while self._waiting and self._on_progress is not None:
+            await self._on_progress(self._waiting.popleft())
+
+    def _take_now(self, message: Line) -> None:
         if message.method is None:
             if self.answer is None and self._is_answered_by(message):
                 self.resolve(message)
@@ -134,9 +170,6 @@ class Exchange:
                 self._elsewhere(message)
         elif isinstance(message.id, int | str):
             self._handlers.on_request(message.id, message.method, bytes(message.params))
-        elif message.method == "notifications/progress":
-            if self._on_progress is not None and self._is_ours(bytes(message.params)):
-                await self._on_progress(bytes(message.params))
         else:
             self._handlers.on_notification(message.method, bytes(message.params))
 

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import base64
 import http
+import traceback
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import httpx
 import trio
 
-from ..errors import AuthError, ServerStoppedError
+from ..errors import AuthError, InvalidServerError, ServerStoppedError
 from ..models.server import check_headers
 from ..protocol.framing import MAX_LINE
 from ..protocol.http_headers import parse_challenges
+from ..redaction import secrets_of_headers
 from .http1 import Body, Http1Transport
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
 CLOSE_GRACE = 1.0
 #: Seconds in which a response that has given its answer may still end by itself, so that its connection is kept.
 LINGER = 1.0
+#: Characters of a reason that are shown: h11 tells the whole of a line that is no header, which may have 100 KiB.
+LONGEST_REASON = 500
 
 
 class Reply:
@@ -43,7 +48,9 @@ class Reply:
         self._server = server
         if response.is_stream_consumed:  # by an auth flow that wanted to see it
             self._chunks: AsyncIterator[bytes] = _Read(response.content)
-        elif "content-encoding" in response.headers:
+        elif _is_refused(codings := response.headers.get_list("content-encoding", split_commas=True)):
+            self._chunks = _undecodable(codings)
+        elif codings:
             status, headers, stream = response.status_code, response.headers, response.stream
             self._chunks = _Encoded(status, headers=headers, stream=stream).aiter_bytes()
         else:
@@ -75,13 +82,16 @@ class Reply:
         Raises:
             ServerStoppedError: it broke off.
         """
+        failure: httpx.HTTPError
         try:
             chunk = await anext(self._chunks, None)
         except httpx.HTTPError as error:
-            raise _stopped(self._server, error, self.status) from error
-        if chunk is not None:
-            self.bytes_in += len(chunk)
-        return chunk
+            failure = error
+        else:
+            if chunk is not None:
+                self.bytes_in += len(chunk)
+            return chunk
+        raise _stopped(self._server, failure, self.status)
 
     async def read(self, maximum: int = MAX_LINE) -> bytes:
         """The whole body.
@@ -93,16 +103,21 @@ class Reply:
         while (chunk := await self.next_chunk()) is not None:
             parts.append(chunk)
             if self.bytes_in > maximum:
-                reason = f"sent a body over {maximum} bytes"
-                raise ServerStoppedError(self._server.name, reason, status=self.status)
+                raise self.stopped(f"sent a body over {maximum} bytes")
         return b"".join(parts)
 
-    async def linger(self) -> None:
+    def stopped(self, reason: str) -> ServerStoppedError:
+        """The error that this reply is to its caller."""
+        return ServerStoppedError(self._server.name, _shown(self._server, reason), status=self.status)
+
+    @trio.lowlevel.enable_ki_protection
+    async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
         """Let a response that has given its answer end by itself, for a moment; then close it."""
         try:
             with trio.move_on_after(LINGER):
-                while await self.next_chunk() is not None:
-                    pass
+                while (chunk := await self.next_chunk()) is not None:
+                    if on_chunk is not None:
+                        on_chunk(chunk)
         except ServerStoppedError:
             pass  # nobody waits for it
         finally:
@@ -125,7 +140,7 @@ class HttpWire:
     def __init__(self, server: Server) -> None:
         assert server.url is not None
         self._server = server
-        self._url = httpx.URL(server.url)
+        self._url = _parsed(server.url)
         self._transport = server.http_transport or _default_transport(self._url)
         self._owns_transport = server.http_transport is None
         self._constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
@@ -147,7 +162,9 @@ class HttpWire:
         fields = {**self._constant, **headers}
         if callable(self._server.headers):
             authorized = self._server.bearer_token is not None or self._server.auth is not None
-            fields.update(_lowered(check_headers(self._server.headers(), authorized=authorized)))
+            given = check_headers(self._server.headers(), authorized=authorized)
+            self._server.redactor.learn(secrets_of_headers(given))
+            fields.update(_lowered(given))
         if body is not None:
             fields["content-length"] = str(len(body))
         encoded = [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in fields.items()]
@@ -155,13 +172,13 @@ class HttpWire:
         for _ in range(MAX_REDIRECTS + 1):
             stream = httpx.ByteStream(body or b"")
             request = httpx.Request(method, url, headers=encoded, stream=stream, extensions={"timeout": TIMEOUTS})
+            failure: httpx.HTTPError | None = None
             try:
                 response = await self._authorized(request)
-            except httpx.LocalProtocolError:
-                # Its text may show a header's value, and so may the traceback of what it is from.
-                raise ServerStoppedError(self._server.name, "the request is no legal HTTP") from None
             except httpx.HTTPError as error:
-                raise _stopped(self._server, error) from error
+                failure = error
+            if failure is not None:  # raised here, where what it is from is no context of it
+                raise _stopped(self._server, failure)
             if not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
@@ -190,6 +207,7 @@ class HttpWire:
         try:
             request = await anext(flow)
             while True:
+                self._server.redactor.learn(secrets_of_headers(request.headers))
                 response = await self._transport.handle_async_request(request)
                 response.request = request
                 try:
@@ -199,7 +217,7 @@ class HttpWire:
                 except BaseException:
                     await Reply(response, self._server).aclose()
                     raise
-                await response.aread()
+                await Reply(response, self._server).linger()
         finally:
             await flow.aclose()
 
@@ -208,15 +226,16 @@ class HttpWire:
         name = self._server.name
         if status not in (307, 308):
             raise ServerStoppedError(name, f"redirects with {status_text(status)}", status=status)
-        try:
+        target = None
+        with suppress(httpx.InvalidURL, ValueError):
             target = url.join(location)
-        except (httpx.InvalidURL, ValueError):
-            raise ServerStoppedError(name, "redirects to what is no URL", status=status) from None
-        if (target.scheme, target.host, _port(target)) != (url.scheme, url.host, _port(url)):
-            where = f"{target.scheme}://{target.host}"
-            raise ServerStoppedError(
-                name, f"redirects to another origin, {where}, which is not followed", status=status
-            )
+        if target is None:
+            raise ServerStoppedError(name, "redirects to what is no URL", status=status)
+        # The raw host: to decode one may fail.
+        if (target.scheme, target.raw_host, _port(target)) != (url.scheme, url.raw_host, _port(url)):
+            where = f"{target.scheme}://{target.raw_host.decode('ascii')}"
+            reason = f"redirects to another origin, {where}, which is not followed"
+            raise ServerStoppedError(name, _shown(self._server, reason), status=status)
         return target
 
 
@@ -227,6 +246,17 @@ class _Encoded(httpx.Response):
         """The body as it comes."""
         assert isinstance(self.stream, httpx.AsyncByteStream)
         return aiter(self.stream)
+
+
+def _is_refused(codings: list[str]) -> bool:
+    """Whether a body is not decoded: one chunk of it could become gigabytes, of gzip at most 64 MiB."""
+    known = [coding for coding in map(str.lower, codings) if coding in ("gzip", "deflate", "br", "zstd")]
+    return len(known) > 1 or known in (["br"], ["zstd"])
+
+
+async def _undecodable(codings: list[str]) -> AsyncIterator[bytes]:
+    raise httpx.DecodingError(f"it is encoded with {', '.join(codings)[:100]}, which was not asked for")
+    yield b""
 
 
 class _Read(httpx.AsyncByteStream):
@@ -260,9 +290,23 @@ def status_text(status: int) -> str:
 def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
     proxies = urllib.request.getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy and not urllib.request.proxy_bypass(url.host):
-        return httpx.AsyncHTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}")
+    if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):
+        # Without limits: a call must not wait for a hundred others to end.
+        return httpx.AsyncHTTPTransport(
+            proxy=proxy if "://" in proxy else f"http://{proxy}", limits=httpx.Limits()
+        )
     return Http1Transport()
+
+
+def _parsed(url: str) -> httpx.URL:
+    """The URL, judged more strictly than `Server` can without httpx: its address, its name for IDNA, its length.
+
+    Raises:
+        InvalidServerError: it is none. The reason shows nothing of it.
+    """
+    with suppress(httpx.InvalidURL, ValueError):
+        return httpx.URL(url)
+    raise InvalidServerError("url", "has no host that can exist, or is too long")
 
 
 def _port(url: httpx.URL) -> int | None:
@@ -284,9 +328,21 @@ _WORDS: dict[type[httpx.HTTPError], str] = {
 
 
 def _stopped(server: Server, error: httpx.HTTPError, status: int | None = None) -> ServerStoppedError:
-    """What went wrong on the way, in one line."""
+    """What went wrong on the way, in one line; with its cause, where that shows no secret."""
+    if isinstance(error, httpx.LocalProtocolError):  # its text may show a header's value
+        return ServerStoppedError(server.name, "the request is no legal HTTP", status=status)
     what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
     reason = f"{what}: {error}" if str(error) else what
-    return ServerStoppedError(server.name, reason, status=status, redactor=server.redactor)
+    stopped = ServerStoppedError(server.name, _shown(server, reason), status=status)
+    # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
+    shown = "".join(traceback.format_exception(error))
+    stopped.__cause__ = error if server.redactor(shown) == shown else None
+    return stopped
+
+
+def _shown(server: Server, reason: str) -> str:
+    """A reason that a server may have had a word in: without secrets, and then without an end that is too long."""
+    shown = server.redactor(reason)
+    return shown if len(shown) <= LONGEST_REASON else shown[:LONGEST_REASON] + "..."

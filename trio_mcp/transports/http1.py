@@ -136,6 +136,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
         try:
             seconds = timeouts.get("connect", CONNECT_TIMEOUT)
             return await _within(seconds, httpx.ConnectTimeout, request, connect)
+        except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
+            raise httpx.ConnectError("the host is no legal name", request=request) from error
         except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
             _raise(error, httpx.ConnectError, request)
 
@@ -156,6 +158,10 @@ class Http1Transport(httpx.AsyncBaseTransport):
         stack.append(connection)
         while len(stack) > MAX_IDLE or (stack and stack[0].is_expired):
             stack.pop(0).drop()
+
+
+class _UnwrittenError(Exception):
+    """The server takes no more. Not what the body's own generator may raise: that is its caller's."""
 
 
 class _Connection:
@@ -182,9 +188,9 @@ class _Connection:
         """Write a request and read the head of its response."""
         try:
             await self._write(request, timeouts.get("write"))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except _UnwrittenError:
             pass  # RFC 9112, 9.5: a server may refuse a body before it has read it all. Its answer tells more.
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
+        except h11.LocalProtocolError as error:
             _raise(error, httpx.WriteError, request)
         try:
             return await self._head(request, timeouts.get("read"))
@@ -249,16 +255,21 @@ class _Connection:
             await self._send(data, seconds, request)
 
     async def _send(self, data: bytes, seconds: float | None, request: httpx.Request) -> None:
-        if seconds is None:
-            await self._stream.send_all(data)
-        else:
-            await _within(seconds, httpx.WriteTimeout, request, lambda: self._stream.send_all(data))
+        try:
+            if seconds is None:
+                await self._stream.send_all(data)
+            else:
+                await _within(seconds, httpx.WriteTimeout, request, lambda: self._stream.send_all(data))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise _UnwrittenError from error
 
     async def _head(self, request: httpx.Request, seconds: float | None) -> h11.Response:
         while True:
             event = await self._next_event(seconds, request)
             if isinstance(event, h11.Response):
                 return event
+            if event is h11.PAUSED:  # 101 to a request that asked for it: there is no response to come
+                raise httpx.RemoteProtocolError("the server switched to another protocol", request=request)
 
     async def _next_event(self, seconds: float | None, request: httpx.Request | None) -> Any:
         while (event := self._state.next_event()) is h11.NEED_DATA:

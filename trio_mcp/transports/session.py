@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from ..errors import MCPError, ServerStoppedError, renewed
+from ..errors import AuthError, MCPError, ServerStoppedError, renewed
 from ..protocol.http_headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION
 from .exchange import EVENTS, JSON, Exchange
 from .http import HttpWire, Reply, status_text
@@ -45,7 +45,8 @@ class _Renewal:
 class Session:
     """The session with one server. `headers` go with every request in it; empty before there is one.
 
-    `generation` counts the sessions. `own` makes the `Exchange` that takes the server's own messages.
+    `generation` counts the sessions. `own` makes the `Exchange` that takes the server's own messages; `on_lost` is
+    told why the session cannot be made anew, which ends the connection by the error that it gives back.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Session:
         wire: HttpWire,
         own: Callable[[], Exchange],
         reinitialize: Callable[[], Awaitable[None]],
+        on_lost: Callable[[str, int | None], ServerStoppedError],
     ) -> None:
         self.headers: dict[str, str] = {}
         self.generation = 0
@@ -61,6 +63,7 @@ class Session:
         self._wire = wire
         self._own = own
         self._reinitialize = reinitialize
+        self._on_lost = on_lost
         self._offered: str | None = None
         self._ready = trio.Event()  # the handshake is over and the server's own stream had its chance
         self._listening = trio.CancelScope()
@@ -149,28 +152,27 @@ class Session:
             except Exception as error:  # noqa: BLE001 - a function for the headers may raise anything
                 logger.debug('server "%s": the session was not deleted: %s', self._name, type(error).__name__)
 
+    @trio.lowlevel.enable_ki_protection
     async def _renew(self, renewal: _Renewal) -> None:
         try:
             await self._reinitialize()
-        except ServerStoppedError as error:
-            reason = f"lost the session, and the new handshake failed: {error.reason}"
-            renewal.error = ServerStoppedError(self._name, reason, status=error.status)
+        except AuthError as error:  # the next one may have better credentials
+            renewal.error = error
+        except MCPError as error:
+            reason = f"lost the session, and the new handshake failed: {getattr(error, 'reason', error)}"
+            renewal.error = self._on_lost(reason, getattr(error, "status", None))
         except Exception as error:  # noqa: BLE001 - raised by each who waits
             renewal.error = error
         finally:
             self._renewal = None
             renewal.is_over.set()
 
+    @trio.lowlevel.enable_ki_protection
     async def _listen(self, scope: trio.CancelScope, ready: trio.Event) -> None:
         """The stream of the server's own messages. Any refusal means that there is none."""
         try:
             async with trio.open_nursery() as nursery:
-
-                async def be_patient() -> None:
-                    await trio.sleep(LISTENING_PATIENCE)
-                    ready.set()
-
-                nursery.start_soon(be_patient)
+                nursery.start_soon(_be_patient, ready)
                 with scope:
                     await self._follow(ready)
                 nursery.cancel_scope.cancel()
@@ -199,6 +201,12 @@ class Session:
                 return
             barren = 0 if buffer.events else barren + 1
             await trio.sleep(_pause(buffer, barren))
+
+
+@trio.lowlevel.enable_ki_protection
+async def _be_patient(ready: trio.Event) -> None:
+    await trio.sleep(LISTENING_PATIENCE)
+    ready.set()
 
 
 def _pause(buffer: EventBuffer, barren: int) -> float:

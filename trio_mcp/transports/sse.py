@@ -76,7 +76,10 @@ class EventBuffer:
         if not self._begun:
             self._begun = True
             block = block.removeprefix(_BYTE_ORDER_MARK)
-        response = httpx.Response(200, headers=_HEADERS, content=block.lstrip(b"\n") + b"\n\n")
+        block = _without_comments(block.lstrip(b"\n") + b"\n").lstrip(b"\n")
+        if not block:  # a flood of these costs no response each
+            return None
+        response = httpx.Response(200, headers=_HEADERS, content=block + b"\n")
         event = next(EventSource(response).iter_sse(), None)
         if event is not None:
             self.events += 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import MCPError, RequestError, ServerStoppedError
+from ..errors import MCPError, RequestError, ServerStoppedError, renewed
 from ..protocol.messages import Id, Line, answer_line, encode_json, notification_line, request_line
 from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
@@ -38,9 +39,10 @@ class HttpTransport:
 
     def __init__(self, server: Server, handlers: Handlers) -> None:
         self._name = server.name
+        self._redactor = server.redactor
         self._wire = HttpWire(server)
         self._handlers = handlers
-        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize)
+        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._is_lost)
         self._is_legacy = False
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
@@ -48,6 +50,7 @@ class HttpTransport:
         self._left = trio.lowlevel.ParkingLot()
         self._closing = trio.Event()
         self._ended = False
+        self._lost: ServerStoppedError | None = None
         self._bytes_in = self._bytes_out = self._skipped = 0
 
     def __repr__(self) -> str:
@@ -76,10 +79,11 @@ class HttpTransport:
             with exchange.scope:
                 try:
                     await self._perform(exchange, method, params, headers)
-                except trio.Cancelled:
+                except BaseException as error:
                     # basic/transports, 2025-11-25: "Disconnection SHOULD NOT be interpreted as the client
                     # cancelling its request". In the modern era it is: the response has been closed.
-                    if self._is_legacy and cancellable and not exchange.scope.cancel_called:
+                    gave_up = isinstance(error, trio.Cancelled) or exchange.is_reporting
+                    if self._is_legacy and cancellable and gave_up and not exchange.scope.cancel_called:
                         notice = {"requestId": exchange.id, "reason": "the caller was cancelled"}
                         self.notify("notifications/cancelled", encode_json(notice))
                     raise
@@ -87,10 +91,12 @@ class HttpTransport:
             self._pending.forget(exchange.id)
             self._skipped += exchange.skipped
             self._left.unpark_all()
+        await exchange.deliver()
         if isinstance(exchange.answer, Exception):
             raise exchange.answer
         if exchange.answer is None:  # the scope was cancelled by the end of the connection
-            raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
+            self._check_open()
+        assert exchange.answer is not None
         return exchange.answer
 
     def notify(self, method: str, params: bytes | None = None) -> None:
@@ -134,7 +140,7 @@ class HttpTransport:
                 with trio.move_on_after(FLUSH_GRACE):
                     while len(self._pending) or self._posting:
                         await self._left.park()
-                if self._session.has_id:
+                if self._session.has_id and self._lost is None:
                     await self._session.delete()
                 self._ended = True
                 self._cut_off()
@@ -152,14 +158,24 @@ class HttpTransport:
         for exchange in self._pending.waiters():
             exchange.scope.cancel()
 
+    def _is_lost(self, reason: str, status: int | None) -> ServerStoppedError:
+        error = ServerStoppedError(self._name, reason, status=status, redactor=self._redactor)
+        if not self._closing.is_set():
+            self._lost = error
+            self._handlers.on_end(error)
+            self.close()
+        return error
+
     def _check_open(self) -> None:
+        if self._lost is not None:
+            raise renewed(self._lost)
         if self._closing.is_set():
             raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
 
     # --- exchanges
 
     def _exchange(self, progress_token: int | None = None, on_progress: OnProgress | None = None) -> Exchange:
-        return Exchange(self._name, self._handlers, self._answered_elsewhere, progress_token, on_progress)
+        return Exchange(self._name, self._handlers, self._came_elsewhere, progress_token, on_progress)
 
     async def _perform(self, exchange: Exchange, method: str, params: bytes, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
@@ -237,15 +253,30 @@ class HttpTransport:
         finally:
             self._bytes_in += reply.bytes_in
             if lingers and not self._ended:
-                self._nursery.start_soon(reply.linger)
+                self._nursery.start_soon(reply.linger, partial(exchange.read_rest, buffer))
             else:
                 await reply.aclose()
 
-    def _answered_elsewhere(self, message: Line) -> None:
-        """An answer came on a stream that is not its request's: after a resumption, servers do so."""
+    def _came_elsewhere(self, message: Line) -> None:
+        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so.
+
+        Or progress did, on the server's own: those do so that do not say which request a notification is about.
+        """
+        if message.method is not None:
+            params = bytes(message.params)
+            any(exchange.takes_progress(params) for exchange in self._pending.waiters())
+            return
+        if not self._is_legacy:
+            self._pending.late += 1
+            return
         exchange = self._pending.resolve(message.id)
-        if exchange is not None:
-            exchange.resolve(message)
+        if exchange is None:
+            return
+        if exchange.answer is not None:  # the first answer counts
+            self._pending.late += 1
+            return
+        exchange.resolve(message)
+        if not exchange.is_reporting:  # else it looks for the answer when its `on_progress` has returned
             exchange.scope.cancel()
 
     async def _is_deprecated(self) -> bool:
@@ -263,27 +294,28 @@ class HttpTransport:
         return False
 
     def _post_soon(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        async def post() -> None:
-            try:
-                headers = {**_POST, **self._session.headers}
-                async with await self._wire.send("POST", headers, line) as reply:
-                    if reply.status >= 400:
-                        what = status_text(reply.status)
-                        logger.warning('server "%s": a notification was refused: %s', self._name, what)
-            except MCPError as error:
-                logger.warning('server "%s": a notification was not sent: %s', self._name, error)
-            except Exception:  # the function for the headers
-                logger.exception('server "%s": a notification was not sent', self._name)
-            finally:
-                self._posting -= 1
-                self._left.unpark_all()
-                if then is not None:
-                    then()
-
         if not self._ended:
             self._posting += 1
             self._bytes_out += len(line)
-            self._nursery.start_soon(post)
+            self._nursery.start_soon(self._post_line, line, then)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _post_line(self, line: bytes, then: Callable[[], None] | None) -> None:
+        try:
+            headers = {**_POST, **self._session.headers}
+            async with await self._wire.send("POST", headers, line) as reply:
+                if reply.status >= 400:
+                    what = status_text(reply.status)
+                    logger.warning('server "%s": a notification was refused: %s', self._name, what)
+        except MCPError as error:
+            logger.warning('server "%s": a notification was not sent: %s', self._name, error)
+        except Exception:  # the function for the headers
+            logger.exception('server "%s": a notification was not sent', self._name)
+        finally:
+            self._posting -= 1
+            self._left.unpark_all()
+            if then is not None:
+                then()
 
     def _opened(self) -> None:
         if not self._closing.is_set():
