@@ -56,38 +56,37 @@ class EventBuffer:
         if self._after_newline:
             chunk = b"\n" + chunk
         *ends, rest = chunk.split(b"\n\n")
-        events = []
+        blocks = []
         for end in ends:
             self._keep(end)
             if self.overflowed:
-                return events
-            event = self._read(b"".join(self._pieces))
+                return self._read(blocks)
+            blocks.append(b"".join(self._pieces))
             self._pieces.clear()
             self._size = 0
-            if event is not None:
-                events.append(event)
         if not self._pieces:
             rest = _without_comments(rest)
         self._after_newline = rest[-1:] == b"\n"
         self._keep(rest[:-1] if self._after_newline else rest)
-        return events
+        return self._read(blocks)
 
-    def _read(self, block: bytes) -> ServerSentEvent | None:
-        if not self._begun:
+    def _read(self, blocks: list[bytes]) -> list[ServerSentEvent]:
+        """The events of whole blocks, read in one go: a chunk may hold thousands."""
+        if blocks and not self._begun:
             self._begun = True
-            block = block.removeprefix(_BYTE_ORDER_MARK)
-        block = _without_comments(block.lstrip(b"\n") + b"\n").lstrip(b"\n")
-        if not block:  # a flood of these costs no response each
-            return None
-        response = httpx.Response(200, headers=_HEADERS, content=block + b"\n")
-        event = next(EventSource(response).iter_sse(), None)
-        if event is not None:
-            self.events += 1
+            blocks[0] = blocks[0].removeprefix(_BYTE_ORDER_MARK)
+        told = [told for block in blocks if (told := _without_comments(block.lstrip(b"\n") + b"\n").lstrip(b"\n"))]
+        if not told:
+            return []
+        response = httpx.Response(200, headers=_HEADERS, content=b"\n".join(told) + b"\n")
+        events = list(EventSource(response).iter_sse())
+        self.events += len(events)
+        for event in events:
             if event.id:
                 self.last_event_id = event.id
             if event.retry is not None and event.retry >= 0:
                 self.retry = event.retry / 1000
-        return event
+        return events
 
     def _keep(self, piece: bytes) -> None:
         if piece:
