@@ -7,9 +7,9 @@ meanwhile is noticed before a request is written to it, and nothing is ever sent
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncGenerator
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -117,11 +117,13 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
         async def connect() -> _Connection:
             # Happy eyeballs: several addresses of one name are tried beside one another.
-            socket_stream = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
+            opened = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
+            plain = socket.socket(fileno=opened.socket.detach())
+            stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if not is_secure:
-                return _Connection(socket_stream, socket_stream, origin)
+                return _Connection(stream, stream, origin, plain)
             tls = trio.SSLStream(
-                socket_stream,
+                stream,
                 self._tls(),
                 server_hostname=request.extensions.get("sni_hostname", name),
                 https_compatible=True,
@@ -129,9 +131,9 @@ class Http1Transport(httpx.AsyncBaseTransport):
             try:
                 await tls.do_handshake()
             except BaseException:
-                socket_stream.socket.close()
+                stream.socket.close()
                 raise
-            return _Connection(tls, socket_stream, origin)
+            return _Connection(tls, stream, origin)
 
         try:
             seconds = timeouts.get("connect", CONNECT_TIMEOUT)
@@ -159,10 +161,20 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
 
 class _Connection:
-    """One connection: h11's view of it, and its streams."""
+    """One connection: h11's view of it, and its streams.
 
-    def __init__(self, stream: trio.abc.Stream, socket_stream: trio.SocketStream, origin: Origin) -> None:
+    Without TLS it also has the `plain` socket: a step of it takes one system call and one turn of the scheduler.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        socket_stream: trio.SocketStream,
+        origin: Origin,
+        plain: socket.socket | None = None,
+    ) -> None:
         self.origin = origin
+        self._plain = plain
         self._idle_since = 0.0
         self._stream = stream
         self._socket = socket_stream.socket
@@ -180,6 +192,7 @@ class _Connection:
 
     async def exchange(self, request: httpx.Request, timeouts: Timeouts) -> h11.Response:
         """Write a request and read the head of its response."""
+        await trio.lowlevel.checkpoint_if_cancelled()  # a small request is written without another
         try:
             await self._write(request, timeouts.get("write"))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -231,6 +244,8 @@ class _Connection:
         data = pending or b""
         if type(request.stream) is httpx.ByteStream:  # the usual body: in one piece, and in memory
             data += self._state.send(h11.Data(b"".join(request.stream))) or b""
+            data += self._state.send(h11.EndOfMessage()) or b""
+            data = data[self._written_at_once(data) :]
         else:
             assert isinstance(request.stream, httpx.AsyncByteStream)
             chunks = aiter(request.stream)
@@ -244,9 +259,15 @@ class _Connection:
             finally:
                 if isinstance(chunks, AsyncGenerator):  # one that is left early must be closed at once
                     await chunks.aclose()
-        data += self._state.send(h11.EndOfMessage()) or b""
+            data += self._state.send(h11.EndOfMessage()) or b""
         if data:
             await self._send(data, seconds, request)
+
+    def _written_at_once(self, data: bytes) -> int:
+        try:
+            return 0 if self._plain is None else self._plain.send(data)
+        except OSError:  # full, or broken: the stream waits for it, or says so
+            return 0
 
     async def _send(self, data: bytes, seconds: float | None, request: httpx.Request) -> None:
         if seconds is None:
@@ -263,14 +284,22 @@ class _Connection:
     async def _next_event(self, seconds: float | None, request: httpx.Request | None) -> Any:
         while (event := self._state.next_event()) is h11.NEED_DATA:
             if seconds is None:
-                data = await self._stream.receive_some(CHUNK)
+                data = await self._receive()
             else:
-                receive = partial(self._stream.receive_some, CHUNK)
-                data = await _within(seconds, httpx.ReadTimeout, request, receive)
+                data = await _within(seconds, httpx.ReadTimeout, request, self._receive)
             if not data and self._state.their_state is h11.SEND_RESPONSE:
                 raise httpx.RemoteProtocolError("the server closed without a response", request=request)
-            self._state.receive_data(bytes(data))
+            self._state.receive_data(data)
         return event
+
+    async def _receive(self) -> bytes:
+        if self._plain is not None and self._plain.fileno() >= 0:
+            await trio.lowlevel.wait_readable(self._plain)
+            try:
+                return self._plain.recv(CHUNK)
+            except BlockingIOError:  # the stream waits once more
+                pass
+        return bytes(await self._stream.receive_some(CHUNK))
 
 
 class Body(httpx.AsyncByteStream):
