@@ -17,6 +17,8 @@ import h11
 import httpx
 import trio
 
+from .plain_request import STAND_INS, plain_request
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -34,6 +36,8 @@ MAX_HEAD = 100 * 1024
 Origin = tuple[bytes, bytes, int | None]
 Timeouts = dict[str, float | None]
 T = TypeVar("T")
+
+_END = h11.EndOfMessage()
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
@@ -234,6 +238,14 @@ class _Connection:
         self._socket.close()
 
     async def _write(self, request: httpx.Request, seconds: float | None) -> None:
+        plain = plain_request(request)
+        if plain is not None:
+            self._state.send(STAND_INS[request.method])
+            self._state.send(_END)
+            unwritten = plain[self._written_at_once(plain) :]
+            if unwritten:
+                await self._send(unwritten, seconds, request)
+            return
         pending = self._state.send(
             h11.Request(
                 method=request.method.encode("ascii"),
@@ -244,8 +256,6 @@ class _Connection:
         data = pending or b""
         if type(request.stream) is httpx.ByteStream:  # the usual body: in one piece, and in memory
             data += self._state.send(h11.Data(b"".join(request.stream))) or b""
-            data += self._state.send(h11.EndOfMessage()) or b""
-            data = data[self._written_at_once(data) :]
         else:
             assert isinstance(request.stream, httpx.AsyncByteStream)
             chunks = aiter(request.stream)
@@ -259,7 +269,7 @@ class _Connection:
             finally:
                 if isinstance(chunks, AsyncGenerator):  # one that is left early must be closed at once
                     await chunks.aclose()
-            data += self._state.send(h11.EndOfMessage()) or b""
+        data += self._state.send(_END) or b""
         if data:
             await self._send(data, seconds, request)
 
