@@ -41,15 +41,16 @@ class Reply:
         assert isinstance(response.stream, httpx.AsyncByteStream)
         self._response = response
         self._server = server
+        fields = {name.lower(): value for name, value in response.headers.raw}
         if response.is_stream_consumed:  # by an auth flow that wanted to see it
             self._chunks: AsyncIterator[bytes] = _Read(response.content)
-        elif "content-encoding" in response.headers:
+        elif b"content-encoding" in fields:
             status, headers, stream = response.status_code, response.headers, response.stream
             self._chunks = _Encoded(status, headers=headers, stream=stream).aiter_bytes()
         else:
             self._chunks = aiter(response.stream)
         self.status = response.status_code
-        media_type = response.headers.get("content-type", "")
+        media_type = fields.get(b"content-type", b"").decode("latin-1")
         self.media_type = media_type.partition(";")[0].strip().lower()
         self.bytes_in = 0
 
@@ -76,7 +77,9 @@ class Reply:
             ServerStoppedError: it broke off.
         """
         try:
-            chunk = await anext(self._chunks, None)
+            chunk: bytes | None = self._chunks.take() if isinstance(self._chunks, Body) else b""
+            if not chunk:
+                chunk = await anext(self._chunks, None)
         except httpx.HTTPError as error:
             raise _stopped(self._server, error, self.status) from error
         if chunk is not None:
@@ -128,14 +131,15 @@ class HttpWire:
         self._url = httpx.URL(server.url)
         self._transport = server.http_transport or _default_transport(self._url)
         self._owns_transport = server.http_transport is None
-        self._constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
+        constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
         if server.bearer_token is not None:
-            self._constant["authorization"] = f"Bearer {server.bearer_token}"
+            constant["authorization"] = f"Bearer {server.bearer_token}"
         elif server.auth is None and self._url.userinfo:
             pair = f"{self._url.username}:{self._url.password}".encode()
-            self._constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
+            constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
         if isinstance(server.headers, Mapping):
-            self._constant.update(_lowered(server.headers))
+            constant.update(_lowered(server.headers))
+        self._constant = dict(_encoded(constant))
 
     async def send(self, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
         """One exchange.
@@ -144,17 +148,17 @@ class HttpWire:
             AuthError: 401 or 403.
             ServerStoppedError: nothing came back, or a redirect that is not followed.
         """
-        fields = {**self._constant, **headers}
+        fields = [*self._constant.items(), *_encoded(headers)]
         if callable(self._server.headers):
             authorized = self._server.bearer_token is not None or self._server.auth is not None
-            fields.update(_lowered(check_headers(self._server.headers(), authorized=authorized)))
+            own = _lowered(check_headers(self._server.headers(), authorized=authorized))
+            fields = list({**dict(fields), **dict(_encoded(own))}.items())
         if body is not None:
-            fields["content-length"] = str(len(body))
-        encoded = [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in fields.items()]
+            fields.append((b"content-length", b"%d" % len(body)))
         url, status = self._url, None
         for _ in range(MAX_REDIRECTS + 1):
             stream = httpx.ByteStream(body or b"")
-            request = httpx.Request(method, url, headers=encoded, stream=stream, extensions={"timeout": TIMEOUTS})
+            request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
             try:
                 response = await self._authorized(request)
             except httpx.LocalProtocolError:
@@ -162,7 +166,7 @@ class HttpWire:
                 raise ServerStoppedError(self._server.name, "the request is no legal HTTP") from None
             except httpx.HTTPError as error:
                 raise _stopped(self._server, error) from error
-            if not response.has_redirect_location:
+            if response.status_code < 300 or not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
             await response.aclose()
@@ -267,6 +271,10 @@ def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
 
 def _port(url: httpx.URL) -> int | None:
     return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in headers.items()]
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:

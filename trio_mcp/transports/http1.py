@@ -10,8 +10,9 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 import h11
 import httpx
@@ -211,18 +212,21 @@ class _Connection:
     async def next_chunk(self, timeouts: Timeouts) -> bytes | None:
         """The next part of the response's body; None at its end."""
         try:
-            event = await self._next_event(timeouts.get("read"), None)
+            while (chunk := self.chunk_now()) == b"":
+                await self._more(timeouts.get("read"), None)
         except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
             _raise(error, httpx.ReadError)
-        return bytes(event.data) if isinstance(event, h11.Data) else None
+        return chunk
 
-    def skip_rest(self) -> None:
-        """Take what has come of the body already: it may be all there is."""
+    def chunk_now(self) -> bytes | None:
+        """As much of the next part as has come; None at the end of the body."""
         try:
-            while isinstance(self._state.next_event(), h11.Data):
-                pass
-        except h11.RemoteProtocolError:
-            pass
+            event = self._state.next_event()
+        except h11.RemoteProtocolError as error:
+            _raise(error, httpx.ReadError)
+        if event is h11.NEED_DATA:
+            return b""
+        return bytes(event.data) if isinstance(event, h11.Data) else None
 
     def next_cycle(self) -> bool:
         """Begin anew after a response; whether the connection may be used again."""
@@ -286,21 +290,19 @@ class _Connection:
             await _within(seconds, httpx.WriteTimeout, request, lambda: self._stream.send_all(data))
 
     async def _head(self, request: httpx.Request, seconds: float | None) -> h11.Response:
-        while True:
-            event = await self._next_event(seconds, request)
-            if isinstance(event, h11.Response):
-                return event
-
-    async def _next_event(self, seconds: float | None, request: httpx.Request | None) -> Any:
-        while (event := self._state.next_event()) is h11.NEED_DATA:
-            if seconds is None:
-                data = await self._receive()
-            else:
-                data = await _within(seconds, httpx.ReadTimeout, request, self._receive)
-            if not data and self._state.their_state is h11.SEND_RESPONSE:
-                raise httpx.RemoteProtocolError("the server closed without a response", request=request)
-            self._state.receive_data(data)
+        while not isinstance(event := self._state.next_event(), h11.Response):
+            if event is h11.NEED_DATA:
+                await self._more(seconds, request)
         return event
+
+    async def _more(self, seconds: float | None, request: httpx.Request | None) -> None:
+        if seconds is None:
+            data = await self._receive()
+        else:
+            data = await _within(seconds, httpx.ReadTimeout, request, self._receive)
+        if not data and self._state.their_state is h11.SEND_RESPONSE:
+            raise httpx.RemoteProtocolError("the server closed without a response", request=request)
+        self._state.receive_data(data)
 
     async def _receive(self) -> bytes:
         if self._plain is not None and self._plain.fileno() >= 0:
@@ -341,11 +343,23 @@ class Body(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return chunk
 
+    def take(self) -> bytes:
+        """The next part, if it has come already, as that of a small body has; empty where there is none yet."""
+        chunk = None
+        try:
+            if not self._is_over:
+                chunk = self._connection.chunk_now()
+        finally:
+            if chunk is None:
+                self._finish()
+        return chunk or b""
+
     async def aclose(self) -> None:
         """Let go of the connection. No checkpoint: this must work in a cancelled task."""
-        if not self._is_over:
-            self._connection.skip_rest()
-            self._finish()
+        with suppress(httpx.RemoteProtocolError):
+            while self.take():  # it may be all there is
+                pass
+        self._finish()
 
     def _finish(self) -> None:
         if not self._is_over:

@@ -7,13 +7,14 @@ is not plain is left to h11: it writes it, or says what is wrong with it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import h11
 import httpx
 
 # RFC 9112, "Request Target"; RFC 9110, "Tokens" and "Field Values".
 _TARGET = re.compile(rb"[!-~]+").fullmatch
-_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _VALUE = re.compile(rb"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?").fullmatch
 
 #: Fields that are about the connection, not the request: RFC 9110, "Connection", and what it may name.
@@ -24,6 +25,13 @@ STAND_INS = {
     method: h11.Request(method=method, target="/", headers=[("Host", "")])
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
 }
+
+
+@lru_cache(256)  # a program's requests have few names among them
+def _lowered(name: bytes) -> bytes | None:
+    """A field's name as it is compared; None where the field is not plain."""
+    lowered = name.lower()
+    return lowered if _NAME(lowered) and lowered not in _CONNECTION else None
 
 
 def plain_request(request: httpx.Request) -> bytes | None:
@@ -38,14 +46,15 @@ def plain_request(request: httpx.Request) -> bytes | None:
     if type(request.stream) is not httpx.ByteStream or request.method not in STAND_INS or not _TARGET(target):
         return None
     lines = [b"%b %b HTTP/1.1\r\n" % (request.method.encode("ascii"), target)]
+    by_name = {}
     for name, value in fields:
-        if not _NAME(name) or not _VALUE(value):
+        lowered = _lowered(name)
+        if not lowered or not _VALUE(value):
             return None
+        by_name[lowered] = value
         lines.append(b"%b: %b\r\n" % (name, value))
     body = b"".join(request.stream)
-    by_name = {name.lower(): value for name, value in fields}
     is_framed = by_name.get(b"content-length", b"0") == b"%d" % len(body)
-    is_regular = len(by_name) == len(fields) and next(iter(by_name)) == b"host" and by_name[b"host"]
-    if not is_framed or not is_regular or not _CONNECTION.isdisjoint(by_name):
+    if not is_framed or len(by_name) < len(fields) or next(iter(by_name), None) != b"host":
         return None
     return b"%b\r\n%b" % (b"".join(lines), body)
