@@ -242,26 +242,15 @@ class _Connection:
         self._socket.close()
 
     async def _write(self, request: httpx.Request, seconds: float | None) -> None:
-        plain = plain_request(request)
-        if plain is not None:
+        data = plain_request(request) or b""
+        if data:
             self._state.send(STAND_INS[request.method])
-            self._state.send(_END)
-            unwritten = plain[self._written_at_once(plain) :]
-            if unwritten:
-                await self._send(unwritten, seconds, request)
-            return
-        pending = self._state.send(
-            h11.Request(
-                method=request.method.encode("ascii"),
-                target=request.url.raw_path,
-                headers=request.headers.raw,
-            )
-        )
-        data = pending or b""
-        if type(request.stream) is httpx.ByteStream:  # the usual body: in one piece, and in memory
-            data += self._state.send(h11.Data(b"".join(request.stream))) or b""
+            data = data[self._written_at_once(data) :]
         else:
             assert isinstance(request.stream, httpx.AsyncByteStream)
+            target, fields = request.url.raw_path, request.headers.raw
+            head = h11.Request(method=request.method.encode("ascii"), target=target, headers=fields)
+            data = self._state.send(head) or b""
             chunks = aiter(request.stream)
             try:
                 async for chunk in chunks:
@@ -356,10 +345,11 @@ class Body(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Let go of the connection. No checkpoint: this must work in a cancelled task."""
-        with suppress(httpx.RemoteProtocolError):
-            while self.take():  # it may be all there is
-                pass
-        self._finish()
+        if not self._is_over:
+            with suppress(httpx.RemoteProtocolError):
+                while self.take():  # it may be all there is
+                    pass
+            self._finish()
 
     def _finish(self) -> None:
         if not self._is_over:
