@@ -242,13 +242,15 @@ class _Connection:
         self._socket.close()
 
     async def _write(self, request: httpx.Request, seconds: float | None) -> None:
-        data = plain_request(request) or b""
-        if data:
+        target, fields = request.url.raw_path, request.headers.raw
+        plain = None
+        if type(request.stream) is httpx.ByteStream:
+            plain = plain_request(request.method, target, fields, b"".join(request.stream))
+        if plain is not None:
             self._state.send(STAND_INS[request.method])
-            data = data[self._written_at_once(data) :]
+            data = plain[self._written_at_once(plain) :]
         else:
             assert isinstance(request.stream, httpx.AsyncByteStream)
-            target, fields = request.url.raw_path, request.headers.raw
             head = h11.Request(method=request.method.encode("ascii"), target=target, headers=fields)
             data = self._state.send(head) or b""
             chunks = aiter(request.stream)

@@ -1,7 +1,7 @@
-"""Requests as HTTP/1.1 writes them, the plain ones: whole in memory, with nothing to say about the connection.
+"""A request as HTTP/1.1 writes it, where it is plain: whole in memory, with nothing to say about the connection.
 
 h11 checks, copies and searches the headers of a request several times over, which is a fifth of a small call. What
-is not plain is left to h11: it writes it, or says what is wrong with it.
+is not plain is left to h11: it writes it, or says what is wrong with it. No I/O; knows no httpx.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 
 import h11
-import httpx
 
 # RFC 9112, "Request Target"; RFC 9110, "Tokens" and "Field Values".
 _TARGET = re.compile(rb"[!-~]+").fullmatch
@@ -27,34 +26,30 @@ STAND_INS = {
 }
 
 
-@lru_cache(256)  # a program's requests have few names among them
-def _lowered(name: bytes) -> bytes | None:
-    """A field's name as it is compared; None where the field is not plain."""
-    lowered = name.lower()
-    return lowered if _NAME(lowered) and lowered not in _CONNECTION else None
+def plain_request(method: str, target: bytes, fields: list[tuple[bytes, bytes]], body: bytes) -> bytes | None:
+    """All of a plain request, whose method is one of `STAND_INS`; None for any other.
 
-
-def plain_request(request: httpx.Request) -> bytes | None:
-    """The whole of a plain request, whose method is one of `STAND_INS`; None for any other.
-
-    >>> headers = {"Host": "localhost", "Content-Length": "2"}
-    >>> request = httpx.Request("POST", "http://localhost/mcp", headers=headers, stream=httpx.ByteStream(b"{}"))
-    >>> plain_request(request)
+    >>> plain_request("POST", b"/mcp", [(b"Host", b"localhost"), (b"Content-Length", b"2")], b"{}")
     b'POST /mcp HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 2\\r\\n\\r\\n{}'
     """
-    target, fields = request.url.raw_path, request.headers.raw
-    if type(request.stream) is not httpx.ByteStream or request.method not in STAND_INS or not _TARGET(target):
+    if method not in STAND_INS or not _TARGET(target):
         return None
-    lines = [b"%b %b HTTP/1.1\r\n" % (request.method.encode("ascii"), target)]
+    lines = [b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), target)]
     by_name = {}
     for name, value in fields:
         lowered = _lowered(name)
-        if not lowered or not _VALUE(value):
+        if lowered is None or not _VALUE(value):
             return None
         by_name[lowered] = value
         lines.append(b"%b: %b\r\n" % (name, value))
-    body = b"".join(request.stream)
     is_framed = by_name.get(b"content-length", b"0") == b"%d" % len(body)
     if not is_framed or len(by_name) < len(fields) or next(iter(by_name), None) != b"host":
         return None
     return b"%b\r\n%b" % (b"".join(lines), body)
+
+
+@lru_cache(256)  # the requests of a program have few names among them
+def _lowered(name: bytes) -> bytes | None:
+    """A field's name as it is compared; None where the field is not plain."""
+    lowered = name.lower()
+    return lowered if _NAME(lowered) and lowered not in _CONNECTION else None
