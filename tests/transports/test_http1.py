@@ -350,6 +350,47 @@ async def test_a_header_that_cannot_be_sent_is_a_local_error(
     assert repr(transport) == "<Http1Transport, 0 connections in use, 0 idle>"
 
 
+# --- plain requests, which h11 does not write
+
+
+def plain(method: str, url: str, body: bytes = b"") -> httpx.Request:
+    headers = {"Host": httpx.URL(url).netloc.decode(), "Content-Length": str(len(body))}
+    return httpx.Request(method, url, headers=headers, stream=httpx.ByteStream(body))
+
+
+async def test_a_plain_request_of_any_size_arrives_and_its_connection_is_kept(
+    nursery: trio.Nursery, transport: Http1Transport
+) -> None:
+    listener = await listen(nursery, polite)
+    with trio.fail_after(10):
+        for size in (0, 1, 10_000_000, 2):
+            with assert_checkpoints():
+                response = await transport.handle_async_request(plain("POST", listener.url + "a?b=c", b"x" * size))
+            assert await response.aread() == b"POST /a?b=c " + b"x" * size
+        response = await transport.handle_async_request(plain("DELETE", listener.url))
+        assert await response.aread() == b"DELETE / "
+    assert len(listener.lines) == 1
+
+
+async def test_a_cancelled_task_sends_nothing(nursery: trio.Nursery, transport: Http1Transport) -> None:
+    requests = []
+
+    async def serve(line: Line) -> None:
+        while request := await line.read():
+            requests.append(request.target)
+            await line.answer()
+
+    listener = await listen(nursery, serve)
+    with trio.fail_after(5):
+        await (await transport.handle_async_request(plain("POST", listener.url + "first"))).aread()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await transport.handle_async_request(plain("POST", listener.url + "second"))
+        assert scope.cancelled_caught
+        await wait_all_tasks_blocked()
+    assert requests == ["/first"]
+
+
 # --- streaming, cancelling, time
 
 
