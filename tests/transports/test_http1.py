@@ -14,7 +14,7 @@ import trustme
 from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from tests.raw_http import Line, listen
-from trio_mcp.transports import http1
+from trio_mcp.transports import http1, http1_connection
 from trio_mcp.transports.http1 import Http1Transport
 
 
@@ -175,7 +175,7 @@ async def test_a_connection_that_was_idle_too_long_is_not_used(
 ) -> None:
     listener = await listen(nursery, polite)
     await get(transport, listener.url)
-    monkeypatch.setattr(http1, "IDLE_EXPIRY", -1)
+    monkeypatch.setattr(http1_connection, "IDLE_EXPIRY", -1)
     await get(transport, listener.url)
     assert len(listener.lines) == 2
 
@@ -375,6 +375,47 @@ async def test_a_header_that_cannot_be_sent_is_a_local_error(
     with pytest.raises(httpx.LocalProtocolError):
         await transport.handle_async_request(request)
     assert repr(transport) == "<Http1Transport, 0 connections in use, 0 idle>"
+
+
+# --- plain requests, which h11 does not write
+
+
+def plain(method: str, url: str, body: bytes = b"") -> httpx.Request:
+    headers = {"Host": httpx.URL(url).netloc.decode(), "Content-Length": str(len(body))}
+    return httpx.Request(method, url, headers=headers, stream=httpx.ByteStream(body))
+
+
+async def test_a_plain_request_of_any_size_arrives_and_its_connection_is_kept(
+    nursery: trio.Nursery, transport: Http1Transport
+) -> None:
+    listener = await listen(nursery, polite)
+    with trio.fail_after(10):
+        for size in (0, 1, 10_000_000, 2):
+            with assert_checkpoints():
+                response = await transport.handle_async_request(plain("POST", listener.url + "a?b=c", b"x" * size))
+            assert await response.aread() == b"POST /a?b=c " + b"x" * size
+        response = await transport.handle_async_request(plain("DELETE", listener.url))
+        assert await response.aread() == b"DELETE / "
+    assert len(listener.lines) == 1
+
+
+async def test_a_cancelled_task_sends_nothing(nursery: trio.Nursery, transport: Http1Transport) -> None:
+    requests = []
+
+    async def serve(line: Line) -> None:
+        while request := await line.read():
+            requests.append(request.target)
+            await line.answer()
+
+    listener = await listen(nursery, serve)
+    with trio.fail_after(5):
+        await (await transport.handle_async_request(plain("POST", listener.url + "first"))).aread()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await transport.handle_async_request(plain("POST", listener.url + "second"))
+        assert scope.cancelled_caught
+        await wait_all_tasks_blocked()
+    assert requests == ["/first"]
 
 
 # --- streaming, cancelling, time

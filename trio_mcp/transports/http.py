@@ -1,6 +1,6 @@
 """One HTTP exchange: a request with its credentials, redirects within the origin, a reply as it comes.
 
-With http1.py and sse.py the only file that imports httpx. Knows nothing of JSON-RPC or sessions.
+With sse.py and the two files of http1 the only one that imports httpx. Knows nothing of JSON-RPC or sessions.
 """
 
 from __future__ import annotations
@@ -46,17 +46,15 @@ class Reply:
         assert isinstance(response.stream, httpx.AsyncByteStream)
         self._response = response
         self._server = server
+        fields = {name.lower(): value for name, value in response.headers.raw}
         if response.is_stream_consumed:  # by an auth flow that wanted to see it
             self._chunks: AsyncIterator[bytes] = _Read(response.content)
-        elif _is_refused(codings := response.headers.get_list("content-encoding", split_commas=True)):
-            self._chunks = _undecodable(codings)
-        elif codings:
-            status, headers, stream = response.status_code, response.headers, response.stream
-            self._chunks = _Encoded(status, headers=headers, stream=stream).aiter_bytes()
+        elif b"content-encoding" in fields:
+            self._chunks = _decoded(response)
         else:
             self._chunks = aiter(response.stream)
         self.status = response.status_code
-        media_type = response.headers.get("content-type", "")
+        media_type = fields.get(b"content-type", b"").decode("latin-1")
         self.media_type = media_type.partition(";")[0].strip().lower()
         self.bytes_in = 0
 
@@ -84,7 +82,9 @@ class Reply:
         """
         failure: httpx.HTTPError
         try:
-            chunk = await anext(self._chunks, None)
+            chunk: bytes | None = self._chunks.take() if isinstance(self._chunks, Body) else b""
+            if not chunk:
+                chunk = await anext(self._chunks, None)
         except httpx.HTTPError as error:
             failure = error
         else:
@@ -143,14 +143,15 @@ class HttpWire:
         self._url = _parsed(server.url)
         self._transport = server.http_transport or _default_transport(self._url)
         self._owns_transport = server.http_transport is None
-        self._constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
+        constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
         if server.bearer_token is not None:
-            self._constant["authorization"] = f"Bearer {server.bearer_token}"
+            constant["authorization"] = f"Bearer {server.bearer_token}"
         elif server.auth is None and self._url.userinfo:
             pair = f"{self._url.username}:{self._url.password}".encode()
-            self._constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
+            constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
         if isinstance(server.headers, Mapping):
-            self._constant.update(_lowered(server.headers))
+            constant.update(_lowered(server.headers))
+        self._constant = dict(_encoded(constant))
 
     async def send(self, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
         """One exchange.
@@ -159,19 +160,18 @@ class HttpWire:
             AuthError: 401 or 403.
             ServerStoppedError: nothing came back, or a redirect that is not followed.
         """
-        fields = {**self._constant, **headers}
+        fields = [*self._constant.items(), *_encoded(headers)]
         if callable(self._server.headers):
             authorized = self._server.bearer_token is not None or self._server.auth is not None
-            given = check_headers(self._server.headers(), authorized=authorized)
-            self._server.redactor.learn(secrets_of_headers(given))
-            fields.update(_lowered(given))
+            own = check_headers(self._server.headers(), authorized=authorized)
+            self._server.redactor.learn(secrets_of_headers(own))
+            fields = list({**dict(fields), **dict(_encoded(_lowered(own)))}.items())
         if body is not None:
-            fields["content-length"] = str(len(body))
-        encoded = [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in fields.items()]
+            fields.append((b"content-length", b"%d" % len(body)))
         url, status = self._url, None
         for _ in range(MAX_REDIRECTS + 1):
             stream = httpx.ByteStream(body or b"")
-            request = httpx.Request(method, url, headers=encoded, stream=stream, extensions={"timeout": TIMEOUTS})
+            request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
             failure: httpx.HTTPError | None = None
             try:
                 response = await self._authorized(request)
@@ -179,7 +179,7 @@ class HttpWire:
                 failure = error
             if failure is not None:  # raised here, where what it is from is no context of it
                 raise _stopped(self._server, failure)
-            if not response.has_redirect_location:
+            if response.status_code < 300 or not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
             await response.aclose()
@@ -248,10 +248,17 @@ class _Encoded(httpx.Response):
         return aiter(self.stream)
 
 
-def _is_refused(codings: list[str]) -> bool:
-    """Whether a body is not decoded: one chunk of it could become gigabytes, of gzip at most 64 MiB."""
+def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body without its content-encoding.
+
+    Of gzip and deflate one chunk can become 64 MiB at most. Of two of them on top of one another, and of others,
+    it could be gigabytes: these are refused.
+    """
+    codings = response.headers.get_list("content-encoding", split_commas=True)
     known = [coding for coding in map(str.lower, codings) if coding in ("gzip", "deflate", "br", "zstd")]
-    return len(known) > 1 or known in (["br"], ["zstd"])
+    if len(known) > 1 or known in (["br"], ["zstd"]):
+        return _undecodable(codings)
+    return _Encoded(response.status_code, headers=response.headers, stream=response.stream).aiter_bytes()
 
 
 async def _undecodable(codings: list[str]) -> AsyncIterator[bytes]:
@@ -311,6 +318,10 @@ def _parsed(url: str) -> httpx.URL:
 
 def _port(url: httpx.URL) -> int | None:
     return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in headers.items()]
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:

@@ -7,33 +7,22 @@ meanwhile is noticed before a request is written to it, and nothing is ever sent
 
 from __future__ import annotations
 
+import socket
 import ssl
-from collections.abc import AsyncGenerator
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import Self
 
-import h11
 import httpx
 import trio
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from .http1_connection import Http1Connection, Origin, Timeouts, raise_as, within
 
 #: Seconds to connect, the name's look-up and the TLS handshake included, where the request says nothing.
 CONNECT_TIMEOUT = 10.0
-#: Seconds after which an idle connection is not used any more: servers commonly close theirs after 5 to 75.
-IDLE_EXPIRY = 60.0
 #: Idle connections that are kept for one origin: descriptors are few, and a new connection costs little.
 MAX_IDLE = 256
-#: How much is read at once.
-CHUNK = 64 * 1024
-#: Bytes that the head of a response may have, as in httpcore.
-MAX_HEAD = 100 * 1024
-
-Origin = tuple[bytes, bytes, int | None]
-Timeouts = dict[str, float | None]
-T = TypeVar("T")
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
@@ -50,8 +39,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
     def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
         self._ssl_context = ssl_context
-        self._idle: dict[Origin, list[_Connection]] = {}
-        self._busy: set[_Connection] = set()
+        self._idle: dict[Origin, list[Http1Connection]] = {}
+        self._busy: set[Http1Connection] = set()
 
     def __repr__(self) -> str:
         idle = sum(map(len, self._idle.values()))
@@ -101,7 +90,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
     ) -> None:
         await self.aclose()
 
-    def _take_idle(self, origin: Origin) -> _Connection | None:
+    def _take_idle(self, origin: Origin) -> Http1Connection | None:
         stack = self._idle.get(origin)
         while stack:
             connection = stack.pop()
@@ -110,18 +99,20 @@ class Http1Transport(httpx.AsyncBaseTransport):
             connection.drop()
         return None
 
-    async def _connect(self, request: httpx.Request, timeouts: Timeouts) -> _Connection:
+    async def _connect(self, request: httpx.Request, timeouts: Timeouts) -> Http1Connection:
         origin = scheme, host, port = _origin(request.url)
         name = host.decode("ascii")
         is_secure = scheme == b"https"
 
-        async def connect() -> _Connection:
+        async def connect() -> Http1Connection:
             # Happy eyeballs: several addresses of one name are tried beside one another.
-            socket_stream = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
+            opened = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
+            plain = socket.socket(fileno=opened.socket.detach())
+            stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if not is_secure:
-                return _Connection(socket_stream, socket_stream, origin)
+                return Http1Connection(stream, stream, origin, plain)
             tls = trio.SSLStream(
-                socket_stream,
+                stream,
                 self._tls(),
                 server_hostname=request.extensions.get("sni_hostname", name),
                 https_compatible=True,
@@ -129,24 +120,24 @@ class Http1Transport(httpx.AsyncBaseTransport):
             try:
                 await tls.do_handshake()
             except BaseException:
-                socket_stream.socket.close()
+                stream.socket.close()
                 raise
-            return _Connection(tls, socket_stream, origin)
+            return Http1Connection(tls, stream, origin)
 
         try:
             seconds = timeouts.get("connect", CONNECT_TIMEOUT)
-            return await _within(seconds, httpx.ConnectTimeout, request, connect)
+            return await within(seconds, httpx.ConnectTimeout, request, connect)
         except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
             raise httpx.ConnectError("the host is no legal name", request=request) from error
         except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
-            _raise(error, httpx.ConnectError, request)
+            raise_as(error, httpx.ConnectError, request)
 
     def _tls(self) -> ssl.SSLContext:
         if self._ssl_context is None:
             self._ssl_context = httpx.create_ssl_context()
         return self._ssl_context
 
-    def _give_back(self, connection: _Connection) -> None:
+    def _give_back(self, connection: Http1Connection) -> None:
         """A response is over: keep its connection where that can be used again."""
         if connection not in self._busy:  # closed meanwhile
             return
@@ -160,130 +151,6 @@ class Http1Transport(httpx.AsyncBaseTransport):
             stack.pop(0).drop()
 
 
-class _UnwrittenError(Exception):
-    """The server takes no more. Not what the body's own generator may raise: that is its caller's."""
-
-
-class _Connection:
-    """One connection: h11's view of it, and its streams."""
-
-    def __init__(self, stream: trio.abc.Stream, socket_stream: trio.SocketStream, origin: Origin) -> None:
-        self.origin = origin
-        self._idle_since = 0.0
-        self._stream = stream
-        self._socket = socket_stream.socket
-        self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-
-    @property
-    def is_expired(self) -> bool:
-        """Whether it has been idle for too long."""
-        return trio.current_time() - self._idle_since > IDLE_EXPIRY
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether nothing has come since the last response: what comes to an idle connection is its end."""
-        return not self.is_expired and not self._socket.is_readable()
-
-    async def exchange(self, request: httpx.Request, timeouts: Timeouts) -> h11.Response:
-        """Write a request and read the head of its response."""
-        try:
-            await self._write(request, timeouts.get("write"))
-        except _UnwrittenError:
-            pass  # RFC 9112, 9.5: a server may refuse a body before it has read it all. Its answer tells more.
-        except h11.LocalProtocolError as error:
-            _raise(error, httpx.WriteError, request)
-        try:
-            return await self._head(request, timeouts.get("read"))
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
-            _raise(error, httpx.ReadError, request)
-
-    async def next_chunk(self, timeouts: Timeouts) -> bytes | None:
-        """The next part of the response's body; None at its end."""
-        try:
-            event = await self._next_event(timeouts.get("read"), None)
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
-            _raise(error, httpx.ReadError)
-        return bytes(event.data) if isinstance(event, h11.Data) else None
-
-    def skip_rest(self) -> None:
-        """Take what has come of the body already: it may be all there is."""
-        try:
-            while isinstance(self._state.next_event(), h11.Data):
-                pass
-        except h11.RemoteProtocolError:
-            pass
-
-    def next_cycle(self) -> bool:
-        """Begin anew after a response; whether the connection may be used again."""
-        try:
-            self._state.start_next_cycle()
-        except h11.LocalProtocolError:
-            return False
-        self._idle_since = trio.current_time()
-        return self._state.trailing_data == (b"", False)
-
-    def drop(self) -> None:
-        """Close without a word and without a wait."""
-        self._socket.close()
-
-    async def _write(self, request: httpx.Request, seconds: float | None) -> None:
-        pending = self._state.send(
-            h11.Request(
-                method=request.method.encode("ascii"),
-                target=request.url.raw_path,
-                headers=request.headers.raw,
-            )
-        )
-        data = pending or b""
-        if type(request.stream) is httpx.ByteStream:  # the usual body: in one piece, and in memory
-            data += self._state.send(h11.Data(b"".join(request.stream))) or b""
-        else:
-            assert isinstance(request.stream, httpx.AsyncByteStream)
-            chunks = aiter(request.stream)
-            try:
-                async for chunk in chunks:
-                    # The head goes out with the first of the body: one packet for a small request.
-                    data += self._state.send(h11.Data(chunk)) or b""
-                    if data:
-                        await self._send(data, seconds, request)
-                        data = b""
-            finally:
-                if isinstance(chunks, AsyncGenerator):  # one that is left early must be closed at once
-                    await chunks.aclose()
-        data += self._state.send(h11.EndOfMessage()) or b""
-        if data:
-            await self._send(data, seconds, request)
-
-    async def _send(self, data: bytes, seconds: float | None, request: httpx.Request) -> None:
-        try:
-            if seconds is None:
-                await self._stream.send_all(data)
-            else:
-                await _within(seconds, httpx.WriteTimeout, request, lambda: self._stream.send_all(data))
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise _UnwrittenError from error
-
-    async def _head(self, request: httpx.Request, seconds: float | None) -> h11.Response:
-        while True:
-            event = await self._next_event(seconds, request)
-            if isinstance(event, h11.Response):
-                return event
-            if event is h11.PAUSED:  # 101 to a request that asked for it: there is no response to come
-                raise httpx.RemoteProtocolError("the server switched to another protocol", request=request)
-
-    async def _next_event(self, seconds: float | None, request: httpx.Request | None) -> Any:
-        while (event := self._state.next_event()) is h11.NEED_DATA:
-            if seconds is None:
-                data = await self._stream.receive_some(CHUNK)
-            else:
-                receive = partial(self._stream.receive_some, CHUNK)
-                data = await _within(seconds, httpx.ReadTimeout, request, receive)
-            if not data and self._state.their_state is h11.SEND_RESPONSE:
-                raise httpx.RemoteProtocolError("the server closed without a response", request=request)
-            self._state.receive_data(bytes(data))
-        return event
-
-
 class Body(httpx.AsyncByteStream):
     """The body of one response. Closed before its end, it takes its connection with it.
 
@@ -291,7 +158,7 @@ class Body(httpx.AsyncByteStream):
     """
 
     def __init__(
-        self, connection: _Connection, timeouts: Timeouts, give_back: Callable[[_Connection], None]
+        self, connection: Http1Connection, timeouts: Timeouts, give_back: Callable[[Http1Connection], None]
     ) -> None:
         self._connection = connection
         self._timeouts = timeouts
@@ -313,10 +180,23 @@ class Body(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return chunk
 
+    def take(self) -> bytes:
+        """The next part, if it has come already, as that of a small body has; empty where there is none yet."""
+        chunk = None
+        try:
+            if not self._is_over:
+                chunk = self._connection.chunk_now()
+        finally:
+            if chunk is None:
+                self._finish()
+        return chunk or b""
+
     async def aclose(self) -> None:
         """Let go of the connection. No checkpoint: this must work in a cancelled task."""
         if not self._is_over:
-            self._connection.skip_rest()
+            with suppress(httpx.RemoteProtocolError):
+                while self.take():  # it may be all there is
+                    pass
             self._finish()
 
     def _finish(self) -> None:
@@ -327,37 +207,3 @@ class Body(httpx.AsyncByteStream):
 
 def _origin(url: httpx.URL) -> Origin:
     return url.raw_scheme, url.raw_host, url.port
-
-
-async def _within(
-    seconds: float | None,
-    kind: type[httpx.TimeoutException],
-    request: httpx.Request | None,
-    step: Callable[[], Awaitable[T]],
-) -> T:
-    if seconds is None:
-        return await step()
-    with trio.move_on_after(seconds):
-        return await step()
-    raise kind(f"not done within {seconds:g} s", request=request)
-
-
-def _raise(error: Exception, kind: type[httpx.TransportError], request: httpx.Request | None = None) -> NoReturn:
-    """What went wrong below, as httpx says it; what is none of our business, as it is."""
-    if isinstance(error, h11.LocalProtocolError):
-        raise httpx.LocalProtocolError(str(error), request=request) from error
-    if isinstance(error, h11.RemoteProtocolError):
-        raise httpx.RemoteProtocolError(str(error), request=request) from error
-    if isinstance(error, OSError | trio.BrokenResourceError | trio.ClosedResourceError):
-        raise kind(_worded(error), request=request) from error
-    raise error
-
-
-def _worded(error: BaseException) -> str:
-    """What was the matter, where trio only says that something was."""
-    cause = error.__cause__
-    if isinstance(cause, BaseExceptionGroup):  # one of each address that was tried
-        cause = cause.exceptions[0]
-    if isinstance(cause, OSError):
-        return _worded(cause)
-    return str(error) or "the connection was lost"
