@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from tests.budget import RECORD, ROOM, SLACK, WORKS, budget, measured
 
 
 @pytest.mark.parametrize("name", WORKS)
-async def test_it_costs_no_more_than_its_budget(name: str) -> None:
-    costs, functions = await measured(name)
+def test_it_costs_no_more_than_its_budget(name: str) -> None:
+    costs, functions = trio.run(measured, name)
     recorded = budget()[name]
     above = {what: cost for what, cost in costs.items() if cost > recorded[what] * ROOM[what] + SLACK}
     most = "\n".join(f"  {times:6.2f}  {function}" for function, times in functions.most_common(25))
