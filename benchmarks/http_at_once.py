@@ -16,7 +16,16 @@ def case(key: str, title: str, http: str, server: str, bound: str = "", once: tu
     """The same calls, to another server."""
     work = {"do": "calls", "in_flight": 100, "calls": 500, "http": http, "server": server}
     goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
-    return Case(key, title, CONTENDERS, work, goals=goals, once=once, long=once, quick={"calls": 200})
+    return Case(
+        key,
+        title,
+        CONTENDERS,
+        work,
+        goals=goals,
+        once=once,
+        long=(*once, "httpx") if once else (),
+        quick={"calls": 200},
+    )
 
 
 BENCHMARK = Benchmark(

@@ -17,7 +17,16 @@ def case(key: str, title: str, http: str, bound: str = "") -> Case:
     work = {"do": "calls", "in_flight": 1, "calls": 200, "http": http, "server": "node"}
     goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
     once = () if bound else PEERS
-    return Case(key, title, CONTENDERS, work, goals=goals, once=once, long=once, quick={"calls": 100})
+    return Case(
+        key,
+        title,
+        CONTENDERS,
+        work,
+        goals=goals,
+        once=once,
+        long=(*once, "httpx") if once else (),
+        quick={"calls": 100},
+    )
 
 
 BENCHMARK = Benchmark(

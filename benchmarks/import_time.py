@@ -42,6 +42,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     charts=("wall",),
+    rounds=4,
 )
 
 if __name__ == "__main__":

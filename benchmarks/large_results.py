@@ -21,7 +21,7 @@ def case(key: str, size: int, calls: int, goals: tuple[Goal, ...] = ()) -> Case:
     work = {"do": "large", "size": size, "calls": calls}
     figures = ("bandwidth", "wall", "cpu-mb")
     contenders = (OURS, *slow, "floor", "blocking")
-    long = slow if size > MIB else ()
+    long = slow if size != MIB else ()
     quick = {"calls": max(1, calls // 4)}
     return Case(key, title(size), contenders, work, figures, goals, size, once=slow, long=long, quick=quick)
 

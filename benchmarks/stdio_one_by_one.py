@@ -30,6 +30,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     charts=("rate", "cpu"),
+    rounds=4,
 )
 
 if __name__ == "__main__":

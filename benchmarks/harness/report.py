@@ -124,7 +124,9 @@ def section(one: Measured, pictures: Path) -> str:
             if all(values for values, _ in columns):
                 parts.append(f"| `{contender}` | " + " | ".join(spread(*column) for column in columns) + " |")
         parts.append("")
-        parts += [f"Left out: `{name}`: {reason.splitlines()[-1]}\n" for name, reason in here.left_out.items()]
+        # What a failed program has printed may have paths in it.
+        reasons = {name: "it failed" if "/" in reason else reason for name, reason in here.left_out.items()}
+        parts += [f"Left out: `{name}`: {reason}\n" for name, reason in reasons.items()]
         parts += ratio_table(one.ratios[case.key])
     if one.ratios[""]:
         parts += ["**Growth**\n", *ratio_table(one.ratios[""])]

@@ -53,7 +53,7 @@ def missing(contender: str) -> str | None:
     """Why a contender cannot run in this environment, or None."""
     for module in dict.fromkeys((CONTENDERS[contender].needs, "trio", "msgspec")):
         if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed; benchmarks/README.md tells how to install it"
+            return f"{module} is not installed"
     return None
 
 
