@@ -16,7 +16,7 @@ def case(key: str, title: str, http: str, bound: str = "") -> Case:
     """The same calls, answered in another form."""
     work = {"do": "calls", "in_flight": 1, "calls": 200, "http": http, "server": "node"}
     goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
-    once = () if bound else PEERS
+    once = () if bound else (*PEERS, "httpx")
     return Case(
         key,
         title,
@@ -24,7 +24,7 @@ def case(key: str, title: str, http: str, bound: str = "") -> Case:
         work,
         goals=goals,
         once=once,
-        long=(*once, "httpx") if once else (),
+        long=once,
         quick={"calls": 100},
     )
 
