@@ -16,9 +16,12 @@ BENCHMARK = Benchmark(
         Case(
             "100",
             "100 at once",
-            (OURS, "mcp", "fastmcp", "lean", "node"),
+            (OURS, "mcp", "fastmcp", "hypercorn", "lean", "node"),
             {"in_flight": 100, "calls": 1000, "http": True},
-            goals=(Goal("mcp", "rate"), Goal("fastmcp", "rate"), Goal("mcp", "cpu"), Goal("lean", "rate")),
+            goals=(
+                *(Goal("mcp", "rate"), Goal("mcp", "cpu"), Goal("fastmcp", "rate")),
+                *(Goal("hypercorn", "rate"), Goal("hypercorn", "cpu"), Goal("lean", "rate")),
+            ),
             quick={"calls": 400},
             program="driving.py",
         ),

@@ -29,6 +29,7 @@ COLOURS |= {
     "mcp": COLOURS["mcp-trio"],
     "parts": COLOURS["floor"],
     "lean": COLOURS["loop"],
+    "hypercorn": COLOURS["blocking"],
     "node": COLOURS["httpx"],
 }
 

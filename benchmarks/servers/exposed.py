@@ -62,6 +62,33 @@ def fastmcp(port: int | None) -> None:
         run_app(server.http_app(json_response=True, stateless_http=True), port)
 
 
+def hypercorn(port: int | None) -> None:
+    """No library: an ASGI app that echoes and checks nothing, on the server that trio_mcp.serve_http runs on."""
+    import msgspec
+    import trio
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            for phase in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{phase}.complete"})
+            return
+        parts = []
+        while (part := await receive()).get("more_body"):
+            parts.append(part["body"])
+        asked = msgspec.json.decode(b"".join((*parts, part["body"])))
+        result = {"content": [{"type": "text", "text": asked["params"]["arguments"]["text"]}]}
+        body = msgspec.json.encode({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    config = importlib.import_module("hypercorn.config").Config()
+    config.bind = [f"{HOST}:{port}"]
+    config.loglevel = "ERROR"
+    trio.run(importlib.import_module("hypercorn.trio").serve, app, config)
+
+
 def run_app(app: Any, port: int) -> None:
     """What both run their apps with, without a line of log for each request."""
     importlib.import_module("uvicorn").run(app, host=HOST, port=port, log_level="error", access_log=False)
@@ -69,5 +96,5 @@ def run_app(app: Any, port: int) -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    serve_with = {"trio_mcp": trio_mcp, "mcp": mcp, "fastmcp": fastmcp}[sys.argv[1]]
+    serve_with = {one.__name__: one for one in (trio_mcp, mcp, fastmcp, hypercorn)}[sys.argv[1]]
     serve_with(None if sys.argv[2] == "stdio" else int(sys.argv[2]))
