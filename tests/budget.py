@@ -1,0 +1,384 @@
+"""What one call costs in work that can be counted, and the budget that it must keep. test_budget.py holds it.
+
+    python -m tests.budget             # what it costs now, beside the budget
+    python -m tests.budget --record    # make that the budget
+
+No clock is asked: a count is the same on a fast machine and on a busy one. For each piece of work:
+
+- functions: times that a function of trio_mcp is entered. A coroutine counts each time it goes on after waiting,
+  so that a needless checkpoint is seen in every function above it.
+- lines: lines of trio_mcp that are executed.
+- steps: how often a task goes on, the far end's apart.
+- tasks: tasks that trio_mcp starts.
+- copies (large texts only): the most memory in use meanwhile, in sizes of the text.
+
+The far end is a task of this file: it answers everything at once, and is not counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import msgspec
+import trio
+
+import trio_mcp
+from trio_mcp.client.link import Link
+from trio_mcp.client.opening import opened
+from trio_mcp.client.options import Options
+from trio_mcp.server.streams import StreamService
+from trio_mcp.transports.base import Handlers, Transport
+from trio_mcp.transports.stream import StreamTransport
+
+RECORD = Path(__file__).with_name("budget.json")
+#: What a change may add before the test asks. Interpreters differ too: 3.12 has no frame for a comprehension.
+#: One step or task more is one too many.
+ROOM = {"functions": 1.15, "lines": 1.15, "copies": 1.15, "steps": 1.0, "tasks": 1.0}
+#: A part of one must not fail: with 100 calls at once, who runs first is left to chance.
+SLACK = 0.3
+
+WARM_UP, ROUNDS = 3, 5
+TOOLS = 1000
+LARGE = 4 * 2**20
+
+PACKAGE = str(Path(trio_mcp.__file__).parent)
+
+#: Does the work once.
+Work = Callable[[], Awaitable[None]]
+Costs = dict[str, float]
+
+
+# --- counting
+
+
+class Count(trio.abc.Instrument):
+    """Counts while it is entered."""
+
+    def __init__(self) -> None:
+        self.functions: Counter[CodeType] = Counter()
+        self.lines = self.steps = self.tasks = 0
+
+    def __enter__(self) -> Count:
+        self._traced = sys.gettrace()
+        trio.lowlevel.add_instrument(self)
+        sys.settrace(self._entered)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._traced)
+        trio.lowlevel.remove_instrument(self)
+
+    def _entered(self, frame: FrameType, event: str, _: object) -> Any:
+        if not is_ours(frame.f_code):
+            return None
+        self.functions[frame.f_code] += 1
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, _: object) -> Any:
+        self.lines += event == "line"
+        return self._line
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """A task goes on."""
+        self.steps += "far_end" not in task.name
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        """A task was started."""
+        self.tasks += is_ours(getattr(task.coro, "cr_code", None))
+
+
+def is_ours(code: CodeType | None) -> bool:
+    """Whether this is code of the package, or was generated for it (attrs, cattrs)."""
+    if code is None:
+        return False
+    name = code.co_filename
+    return name.startswith(PACKAGE) or (name.startswith("<") and "trio_mcp" in name)
+
+
+async def count(work: Work, units: int) -> tuple[Costs, Counter[str]]:
+    """What a unit of the work costs, and how often it enters each function."""
+    for _ in range(WARM_UP):
+        await work()
+    with Count() as found:
+        for _ in range(ROUNDS):
+            await work()
+    each = units * ROUNDS
+    costs = {
+        "functions": found.functions.total(),
+        "lines": found.lines,
+        "steps": found.steps,
+        "tasks": found.tasks,
+    }
+    names = Counter({function_name(code): times for code, times in found.functions.items()})
+    return {name: round(total / each, 2) for name, total in costs.items()}, Counter(
+        {name: round(times / each, 2) for name, times in names.items()}
+    )
+
+
+def function_name(code: CodeType) -> str:
+    """Where a function is, and its name."""
+    path = Path(code.co_filename)
+    return f"{path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else code.co_filename}: {code.co_qualname}"
+
+
+async def copies(work: Work) -> Costs:
+    """The most memory that the work has in use, in sizes of the large text."""
+    await work()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await work()
+        return {"copies": round(tracemalloc.get_traced_memory()[1] / LARGE, 2)}
+    finally:
+        tracemalloc.stop()
+
+
+# --- the far ends
+
+
+RESULT = b'{"content":[{"type":"text","text":"four"}]}'
+PAGE = msgspec.json.encode(
+    {"tools": [{"name": f"tool_{number}", "inputSchema": {"type": "object"}} for number in range(TOOLS)]}
+)
+HELLO = b'{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"far","version":"1"}}'
+ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":%b}\n'
+MODERN_RESULT = b'{"resultType":"complete","content":[{"type":"text","text":"four"}]}'
+DISCOVERED = (
+    b'{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,'
+    b'"cacheScope":"private"}'
+)
+HTTP = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"four"}}}\n'
+HANDSHAKE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"clientInfo":{"name":"far","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+)
+
+
+class Ask(msgspec.Struct):
+    """What a server reads of a request."""
+
+    method: str
+    id: int | None = None
+
+
+def answer(line: bytes, result: bytes) -> bytes:
+    """What the far end says to a message of a client; `result` to a call."""
+    asked = msgspec.json.decode(line, type=Ask)
+    if asked.id is None:
+        return b""
+    results = {"initialize": HELLO, "server/discover": DISCOVERED, "tools/list": PAGE, "tools/call": result}
+    return ANSWER % (asked.id, results[asked.method])
+
+
+class Ends:
+    """Both directions of two pipes, as one of the two sides has them."""
+
+    def __init__(self, receive: int, send: int) -> None:
+        self._send = send
+        self.receive, self.send = trio.lowlevel.FdStream(receive), trio.lowlevel.FdStream(send)
+
+    def write_now(self, data: bytes) -> int:
+        """As the real ones: write what goes without waiting."""
+        try:
+            return os.write(self._send, data)
+        except BlockingIOError:
+            return 0
+
+
+@asynccontextmanager
+async def pipes() -> AsyncIterator[tuple[Ends, Ends]]:
+    """Two processes' worth of pipes within one: real descriptors, since they are what costs."""
+    (there, from_here), (here, from_there) = os.pipe(), os.pipe()
+    near, far = Ends(here, from_here), Ends(there, from_there)
+    try:
+        yield near, far
+    finally:
+        for end in (near.send, near.receive, far.send, far.receive):
+            await end.aclose()
+
+
+class Reader:
+    """Whole lines, as many as each read ends."""
+
+    def __init__(self, stream: trio.abc.ReceiveStream) -> None:
+        self._stream = stream
+
+    async def lines(self) -> list[bytes]:
+        """The next ones; none at the end."""
+        data = bytes(await self._stream.receive_some(65536))
+        while data and not data.endswith(b"\n"):
+            data += await self._stream.receive_some(65536)
+        return data.splitlines()
+
+
+# --- the work
+
+
+@asynccontextmanager
+async def connected(result: bytes = RESULT) -> AsyncIterator[trio_mcp.Connection]:
+    """A connection over pipes to a server that answers at once."""
+    async with pipes() as (near, far), trio.open_nursery() as nursery:
+
+        async def far_end() -> None:
+            reader = Reader(far.receive)
+            while lines := await reader.lines():
+                await far.send.send_all(b"".join([answer(line, result) for line in lines]))
+
+        async def start(handlers: Handlers, _: Any) -> Transport:
+            await trio.lowlevel.checkpoint()
+            return StreamTransport(near.send, near.receive, handlers, name="far", write_now=near.write_now)
+
+        nursery.start_soon(far_end)
+        async with opened(Link(name="far", protocol="legacy", start=start), Options("far")) as connection:
+            yield connection
+        nursery.cancel_scope.cancel()
+
+
+def echoing(connection: trio_mcp.Connection) -> Work:
+    """One call."""
+
+    async def echo() -> None:
+        result = await connection.call_tool("echo", {"text": "four"})
+        assert len(result.content) in (4, LARGE)
+
+    return echo
+
+
+@asynccontextmanager
+async def calls(at_once: int) -> AsyncIterator[Work]:
+    """A client's calls over stdio."""
+    async with connected() as connection:
+        yield repeated(echoing(connection), at_once)
+
+
+@asynccontextmanager
+async def large_call() -> AsyncIterator[Work]:
+    """A client's call with a large result."""
+    async with connected(RESULT.replace(b"four", b"x" * LARGE)) as connection:
+        yield echoing(connection)
+
+
+@asynccontextmanager
+async def listing() -> AsyncIterator[Work]:
+    """A client's listing of many tools."""
+    async with connected() as connection:
+        yield connection.refresh_tools
+
+
+@asynccontextmanager
+async def http_calls(at_once: int) -> AsyncIterator[Work]:
+    """A client's calls over HTTP."""
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+
+    async def far_end() -> None:
+        while True:
+            async with await listener.accept() as stream:
+                data = b""
+                while chunk := await stream.receive_some():
+                    data += chunk
+                    if data.rstrip().endswith(b"}"):
+                        body = answer(data.rpartition(b"\r\n\r\n")[2], MODERN_RESULT)
+                        await stream.send_all(HTTP % (len(body), body))
+                        data = b""
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(far_end)
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/mcp"
+        server = trio_mcp.Server("far", url=url, protocol="modern")
+        async with trio_mcp.open_connection(server) as connection:
+            yield repeated(echoing(connection), at_once)
+        nursery.cancel_scope.cancel()
+    await listener.aclose()
+
+
+@asynccontextmanager
+async def served(at_once: int) -> AsyncIterator[Work]:
+    """Calls to a ToolServer with one async function."""
+
+    async def echo(text: str) -> str:
+        return text
+
+    server = trio_mcp.ToolServer("near")
+    server.add_tools(trio_mcp.tool(echo))
+    async with pipes() as (near, far), trio.open_nursery() as nursery:
+        service = StreamService(server, near.send, near.receive, grace=0, write_now=near.write_now)
+        nursery.start_soon(service.run)
+        answers = Reader(far.receive)
+        await far.send.send_all(HANDSHAKE)
+        await answers.lines()
+
+        async def far_end() -> None:
+            await far.send.send_all(b"".join([CALL % number for number in range(at_once)]))
+            count = 0
+            while count < at_once:
+                lines = await answers.lines()
+                assert all(b'"text":"four"' in line for line in lines)
+                count += len(lines)
+
+        yield repeated(far_end, 1)
+        nursery.cancel_scope.cancel()
+
+
+def repeated(work: Work, at_once: int) -> Work:
+    """So many at once, each in a task."""
+
+    async def at_once_all() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(at_once):
+                nursery.start_soon(work)
+
+    return at_once_all
+
+
+#: Every piece of work: how it is set up, and how many units of it there are.
+WORKS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Work]], int]] = {
+    "a call over stdio, one at a time": (lambda: calls(1), 1),
+    "a call over stdio, 100 at once": (lambda: calls(100), 100),
+    "a call over HTTP, one at a time": (lambda: http_calls(1), 1),
+    "a call served over stdio, one at a time": (lambda: served(1), 1),
+    "a call served over stdio, 100 at once": (lambda: served(100), 100),
+    f"a tool of a listing of {TOOLS:,}": (listing, TOOLS),
+    "a result of 4 MiB": (large_call, 0),
+}
+
+
+async def measured(name: str) -> tuple[Costs, Counter[str]]:
+    """What a unit of this work costs now, and the functions it enters."""
+    setup, units = WORKS[name]
+    with trio.fail_after(60):
+        async with setup() as work:
+            return await count(work, units) if units else (await copies(work), Counter())
+
+
+def budget() -> dict[str, Costs]:
+    """What was recorded."""
+    recorded: dict[str, Costs] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return recorded
+
+
+def main() -> None:
+    """Measure; print or record."""
+    record = sys.argv[1:] == ["--record"]
+    found = {name: trio.run(measured, name)[0] for name in WORKS}
+    if record:
+        RECORD.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    recorded = budget()
+    for name, costs in found.items():
+        print(name)
+        for what, cost in costs.items():
+            print(f"  {what:10}{cost:9.2f}  budget {recorded[name][what]:9.2f}")
+
+
+if __name__ == "__main__":
+    main()
