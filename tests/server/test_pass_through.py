@@ -13,6 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS, modern, raw, text_of
+from tests.http_peer import start_peer
 from tests.peers import peer
 from tests.wiretap import Tap, open_tapped
 from trio_mcp import (
@@ -264,6 +265,25 @@ async def test_a_lost_upstream_fails_its_calls_with_a_text_and_the_server_lives_
             again = await down.call_tool("echo")
             assert again.content == result.content
             assert (await down.call_tool("own")).content == "own"
+
+
+async def test_what_the_programs_own_headers_raise_is_a_failed_call_with_its_text(nursery: trio.Nursery) -> None:
+    faults: list[Exception] = []
+
+    def headers() -> dict[str, str]:
+        if faults:
+            raise faults[0]
+        return {}
+
+    front = ToolServer("front")
+    http = await start_peer(nursery)
+    with trio.fail_after(10):
+        async with open_connection(http.server(headers=headers)) as up:
+            front.add_tools(*(await import_tools(up)).tools)
+            async with open_memory_connection(front) as down:
+                faults.append(ValueError("no token to be had"))
+                result = await down.call_tool("echo")
+    assert (result.is_error, result.content) == (True, "no token to be had")
 
 
 # --- progress, cancels, policies, names
