@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -31,6 +32,7 @@ from trio_mcp import (
     tool,
 )
 from trio_mcp.protocol.versions import META_CLIENT_INFO, META_PREFIX
+from trio_mcp.testing import open_script
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 EVERY_PAIR = pytest.mark.parametrize("eras", list(itertools.product(ERAS, repeat=2)), ids="-".join)
@@ -239,6 +241,35 @@ CALLS["fine"] = lambda peer, id_, arguments, meta: peer.answer(id_, text("x", st
                 assert (await down.call_tool("fine")).structured_json == b'{"a": "NaN"}'
             for line in tap.received.splitlines():
                 json.loads(line, parse_constant=pytest.fail)
+
+
+CUT_INSIDE_AN_EMOJI = r"""
+> {"method": "initialize", "id": "@1"}
+< {"id": "@1", "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}}}
+> {"method": "notifications/initialized"}
+> {"method": "tools/list", "id": "@2"}
+< {"id": "@2", "result": {"tools": [{"name": "say", "description": "CUT", "inputSchema": {"description": "CUT"}}]}}
+> {"method": "tools/call", "id": "@3"}
+< {"id": "@3", "result": {"content": [{"type": "text", "text": "CUT"}], "structuredContent": {"a": "CUT"}}}
+""".replace("CUT", r"\ud83d\ude00 \\ud83d \ud83d")
+
+
+@EVERY_ERA
+async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor_the_answer(era: str) -> None:
+    """Servers in JavaScript cut texts so. Official clients in Python drop the whole line over half a pair."""
+    mended = "\U0001f600 \\ud83d \ufffd"
+    front = ToolServer("front")
+    with trio.fail_after(10):
+        async with open_script(CUT_INSIDE_AN_EMOJI) as up:
+            front.add_tools(*up.tools)
+            async with open_tapped(front, protocol=era) as (down, tap):
+                (found,) = down.tools
+                assert found.description.endswith(mended)
+                assert found.input_schema["description"] == mended
+                result = await down.call_tool(found.remote_name)
+                assert (result.content, result.structured) == (mended, {"a": mended})
+    for line in tap.received.splitlines():
+        msgspec.json.decode(line)  # which refuses halves too
 
 
 @EVERY_PAIR
