@@ -200,10 +200,11 @@ def test_a_tool_without_description_is_defined_without_one(provider: str) -> Non
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(provider: str) -> None:
-    tool = listed(inputSchema={"type": "object", "description": "x"})
+    tool = listed(inputSchema={"type": "object", "properties": {"a": {"type": "object"}}})
     before = copy.deepcopy(tool.input_schema)
     [definition] = definitions(provider, [tool])
-    schema_in(provider, definition)["additionalProperties"] = False
+    for schema in (schema_in(provider, definition), schema_in(provider, definition)["properties"]["a"]):
+        schema["additionalProperties"] = False  # as OpenAI's strict mode wants it
     assert tool.input_schema == before
 
 
@@ -215,6 +216,14 @@ def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: s
     text = definition.get("function", definition)["description"]
     assert text == "Tool add from the MCP server calc. half \ufffd of a pair, \U0001f600"
     assert json.dumps(definition, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: str) -> None:
+    properties = {"a": {"description": "half \ud83d of a pair, \ud83d\ude00 \\ud83d"}}
+    [definition] = definitions(provider, [listed(inputSchema={"properties": properties})])
+    text = schema_in(provider, definition)["properties"]["a"]["description"]
+    assert text == "half \ufffd of a pair, \U0001f600 \\ud83d"
 
 
 # --- names
@@ -458,6 +467,12 @@ def test_mcp_is_told_all_outcomes_in_one_message() -> None:
 def test_structured_output_that_is_no_object_does_not_go_to_mcp(structured: Any) -> None:
     [message] = results("mcp", [ToolOutcome("1", "x", "1", structured=structured)])
     assert "structuredContent" not in message["content"][0]
+
+
+def test_structured_output_that_no_client_could_encode_goes_to_mcp_as_far_as_it_is_json() -> None:
+    for odd, sent in (("\ud83d", "\ufffd"), (float("nan"), None)):
+        [message] = results("mcp", [ToolOutcome("1", "x", "1", structured={"a": [odd, 2**70]})])
+        assert message["content"][0]["structuredContent"] == {"a": [sent, 2**70]}
 
 
 def test_mcp_is_given_images_of_every_type_and_all_that_they_carry() -> None:

@@ -455,7 +455,7 @@ async def test_what_goes_wrong_after_a_timeout_is_the_timeouts_cause(autojump_cl
         assert "in tidying up" in repr(outcome.error.__cause__)
 
 
-async def test_what_goes_wrong_in_a_tool_after_a_timeout_is_a_timeout_all_the_same(autojump_clock: MockClock) -> None:
+async def test_a_tool_that_fails_after_a_timeout_has_timed_out_all_the_same(autojump_clock: MockClock) -> None:
     @tool(policy=Policy(timeout=5))
     async def clumsy() -> None:
         try:

@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from ..models.content import Image, block_to_wire
 from ..models.result import ToolResult
+from ..protocol.messages import decode_json, encode_any, without_halves
 from .naming import provider_name
 from .policy import ToolCall
 from .tool import Tool
@@ -151,10 +152,16 @@ def _described(tool: Tool) -> Shape:
     return {"description": _encodable(tool.description)} if tool.description else {}
 
 
+def _own(value: Shape) -> Shape:
+    """A JSON object for the caller to keep and to change, and without lone surrogates: see `_encodable`."""
+    own: Shape = decode_json(without_halves(encode_any(value)))
+    return own
+
+
 def _schema(tool: Tool) -> Shape:
-    schema = tool.input_schema
+    schema = _own(tool.input_schema)
     # As PHP servers write an object that is empty. Providers would refuse the request over it.
-    return {**schema, "properties": {}} if schema.get("properties") == [] else dict(schema)
+    return {**schema, "properties": {}} if schema.get("properties") == [] else schema
 
 
 def _parameters(tool: Tool) -> Shape:
@@ -308,7 +315,7 @@ def _function_call_output(outcome: Outcome) -> Shape:
 
 def _define_for_mcp(name: str, tool: Tool) -> Shape:
     title = {"title": _encodable(tool.title)} if tool.title else {}
-    return {"name": name, **title, **_described(tool), "inputSchema": dict(tool.input_schema)}
+    return {"name": name, **title, **_described(tool), "inputSchema": _own(tool.input_schema)}
 
 
 def _tell_mcp(outcomes: Sequence[Outcome]) -> list[Shape]:
@@ -324,7 +331,7 @@ def _tool_result_content(outcome: Outcome) -> Shape:
         "type": "tool_result",
         "toolUseId": outcome.id,
         "content": [*text, *(block_to_wire(image) for image in outcome.images)],
-        **({"structuredContent": structured} if isinstance(structured, dict) else {}),
+        **({"structuredContent": _own(structured)} if isinstance(structured, dict) else {}),
         "isError": outcome.is_error,
     }
 
