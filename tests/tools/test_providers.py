@@ -347,6 +347,12 @@ def test_servers_that_resemble_openai_may_leave_out_type_and_id() -> None:
     assert calls("openai", {"role": "assistant", "tool_calls": [call]}) == [ToolCall("", "add", {"a": 1})]
 
 
+@pytest.mark.parametrize("name", [["add"], {"a": 1}, 5, None])
+def test_a_name_that_is_no_text_is_an_unknown_tools_and_costs_no_other_call(name: Any) -> None:
+    blocks = [{"type": "tool_use", "id": "1", "name": odd, "input": {}} for odd in (name, "add")]
+    assert calls("anthropic", {"content": blocks}, [ADD]) == [ToolCall("1", "", {}), ToolCall("1", "add", {})]
+
+
 def test_an_answer_that_was_not_validated_can_be_read() -> None:
     """The packages build their models unchecked, so that a new API does not break an old client."""
     message = Message.construct(
@@ -501,6 +507,14 @@ def test_an_image_that_the_provider_does_not_look_at_is_a_note(text: str, shown:
     assert_is(MessageParam, anthropic)
     assert results("openai", [outcome]) == [{"role": "tool", "tool_call_id": "1", "content": shown}]
     assert results("openai-responses", [outcome])[0]["output"] == shown
+
+
+def test_an_empty_image_is_a_note() -> None:
+    """The APIs refuse the whole request over one."""
+    outcome = ToolOutcome("1", "scan", "", images=(Image(b"", "image/png"),))
+    for provider in ("anthropic", "openai", "openai-responses"):
+        assert "[image image/png, 0 bytes]" in json.dumps(results(provider, [outcome]))
+        assert "base64" not in json.dumps(results(provider, [outcome]))
 
 
 def test_a_note_and_an_image_come_together() -> None:

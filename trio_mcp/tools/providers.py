@@ -145,7 +145,8 @@ def _elements(message: Any, name: str) -> list[Any] | None:
 
 
 def _call(id_: Any, holder: Any, arguments: str) -> ToolCall:
-    return ToolCall(id_ or "", _member(holder, "name") or "", _member(holder, arguments))
+    name = _member(holder, "name")
+    return ToolCall(id_ or "", name if isinstance(name, str) else "", _member(holder, arguments))
 
 
 def _described(tool: Tool) -> Shape:
@@ -197,7 +198,7 @@ def _text_and_pictures(outcome: Outcome) -> tuple[str, list[_Picture]]:
     for image in outcome.images:
         media_type = image.mime_type.partition(";")[0].strip().lower()
         media_type = "image/jpeg" if media_type == "image/jpg" else media_type
-        if media_type in _IMAGE_TYPES:
+        if media_type in _IMAGE_TYPES and image.data:  # an empty one is refused like any other type
             pictures.append(_Picture(media_type, b64encode(image.data).decode()))
         else:
             texts.append(ToolResult(image).as_text())
