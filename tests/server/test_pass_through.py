@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import msgspec
 import pytest
 import trio
@@ -378,6 +379,17 @@ async def test_timeout_cap_and_wrap_of_a_policy_are_not_applied() -> None:
     policy = Policy(timeout=0, max_result_bytes=1, wrap=[never])
     async with gateway(give, policy=policy) as (down, _):
         assert (await down.call_tool("give")).content == "x" * 100
+
+
+@EVERY_ERA
+async def test_a_name_that_no_client_can_read_costs_itself_alone_on_every_page(era: str) -> None:
+    fine = raw_tool("fine", "Here.", b"{}", lambda arguments: "fine")
+    front = ToolServer("front", page_size=1)
+    front.add_tools(attrs.evolve(fine, name="\ud83d"), fine)  # a name as importing may give it
+    with trio.fail_after(10):
+        async with open_memory_connection(front, protocol=era) as down:
+            assert [found.remote_name for found in down.tools] == ["\ufffd", "fine"]
+            assert (await down.call_tool("fine")).content == "fine"
 
 
 @EVERY_ERA

@@ -158,7 +158,7 @@ class ToolServer:
         entries = b",".join(listed(tool, era) for tool in tools[start:end])
         members = [b'"tools":[%b]' % entries]
         if end < len(tools):
-            members.append(b'"nextCursor":' + encode_json(tools[end - 1].name))
+            members.append(b'"nextCursor":' + encode_any(tools[end - 1].name))
         if era == "modern":
             members.append(b'"ttlMs":0,"cacheScope":"private"')
             members.append(self.modern_members)
