@@ -349,7 +349,7 @@ def test_servers_that_resemble_openai_may_leave_out_type_and_id() -> None:
 
 @pytest.mark.parametrize("name", [["add"], {"a": 1}, 5, None])
 def test_a_name_that_is_no_text_is_an_unknown_tools_and_costs_no_other_call(name: Any) -> None:
-    blocks = [{"type": "tool_use", "id": "1", "name": odd, "input": {}} for odd in (name, "add")]
+    blocks: list[Any] = [{"type": "tool_use", "id": "1", "name": odd, "input": {}} for odd in (name, "add")]
     assert calls("anthropic", {"content": blocks}, [ADD]) == [ToolCall("1", "", {}), ToolCall("1", "add", {})]
 
 
