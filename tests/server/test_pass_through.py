@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
+import msgspec
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS, modern, raw, text_of
+from tests.http_peer import start_peer
 from tests.peers import peer
 from tests.wiretap import Tap, open_tapped
 from trio_mcp import (
@@ -30,6 +33,7 @@ from trio_mcp import (
     tool,
 )
 from trio_mcp.protocol.versions import META_CLIENT_INFO, META_PREFIX
+from trio_mcp.testing import open_script
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 EVERY_PAIR = pytest.mark.parametrize("eras", list(itertools.product(ERAS, repeat=2)), ids="-".join)
@@ -240,6 +244,35 @@ CALLS["fine"] = lambda peer, id_, arguments, meta: peer.answer(id_, text("x", st
                 json.loads(line, parse_constant=pytest.fail)
 
 
+CUT_INSIDE_AN_EMOJI = r"""
+> {"method": "initialize", "id": "@1"}
+< {"id": "@1", "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}}}
+> {"method": "notifications/initialized"}
+> {"method": "tools/list", "id": "@2"}
+< {"id": "@2", "result": {"tools": [{"name": "say", "description": "CUT", "inputSchema": {"description": "CUT"}}]}}
+> {"method": "tools/call", "id": "@3"}
+< {"id": "@3", "result": {"content": [{"type": "text", "text": "CUT"}], "structuredContent": {"a": "CUT"}}}
+""".replace("CUT", r"\ud83d\ude00 \\ud83d \ud83d")
+
+
+@EVERY_ERA
+async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor_the_answer(era: str) -> None:
+    """Servers in JavaScript cut texts so. Official clients in Python drop the whole line over half a pair."""
+    mended = "\U0001f600 \\ud83d \ufffd"
+    front = ToolServer("front")
+    with trio.fail_after(10):
+        async with open_script(CUT_INSIDE_AN_EMOJI) as up:
+            front.add_tools(*up.tools)
+            async with open_tapped(front, protocol=era) as (down, tap):
+                (found,) = down.tools
+                assert found.description.endswith(mended)
+                assert found.input_schema["description"] == mended
+                result = await down.call_tool(found.remote_name)
+                assert (result.content, result.structured) == (mended, {"a": mended})
+    for line in tap.received.splitlines():
+        msgspec.json.decode(line)  # which refuses halves too
+
+
 @EVERY_PAIR
 async def test_an_upstream_that_asks_its_client_fails_that_call_alone(eras: tuple[str, str]) -> None:
     async def ask(context: ToolContext) -> str:
@@ -264,6 +297,25 @@ async def test_a_lost_upstream_fails_its_calls_with_a_text_and_the_server_lives_
             again = await down.call_tool("echo")
             assert again.content == result.content
             assert (await down.call_tool("own")).content == "own"
+
+
+async def test_what_the_programs_own_headers_raise_is_a_failed_call_with_its_text(nursery: trio.Nursery) -> None:
+    faults: list[Exception] = []
+
+    def headers() -> dict[str, str]:
+        if faults:
+            raise faults[0]
+        return {}
+
+    front = ToolServer("front")
+    http = await start_peer(nursery)
+    with trio.fail_after(10):
+        async with open_connection(http.server(headers=headers)) as up:
+            front.add_tools(*(await import_tools(up)).tools)
+            async with open_memory_connection(front) as down:
+                faults.append(ValueError("no token to be had"))
+                result = await down.call_tool("echo")
+    assert (result.is_error, result.content) == (True, "no token to be had")
 
 
 # --- progress, cancels, policies, names
@@ -327,6 +379,17 @@ async def test_timeout_cap_and_wrap_of_a_policy_are_not_applied() -> None:
     policy = Policy(timeout=0, max_result_bytes=1, wrap=[never])
     async with gateway(give, policy=policy) as (down, _):
         assert (await down.call_tool("give")).content == "x" * 100
+
+
+@EVERY_ERA
+async def test_a_name_that_no_client_can_read_costs_itself_alone_on_every_page(era: str) -> None:
+    fine = raw_tool("fine", "Here.", b"{}", lambda arguments: "fine")
+    front = ToolServer("front", page_size=1)
+    front.add_tools(attrs.evolve(fine, name="\ud83d"), fine)  # a name as importing may give it
+    with trio.fail_after(10):
+        async with open_memory_connection(front, protocol=era) as down:
+            assert [found.remote_name for found in down.tools] == ["\ufffd", "fine"]
+            assert (await down.call_tool("fine")).content == "fine"
 
 
 @EVERY_ERA

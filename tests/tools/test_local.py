@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -129,6 +129,16 @@ async def test_a_list_of_blocks_is_these_blocks_and_a_str_among_them_is_text(kin
     result = await call(giving(blocks, kind))
     assert result.blocks == (Text("a"), *blocks[1:])
     assert result.structured_json is None
+
+
+@pytest.mark.parametrize("kind", [list, list[Any], tuple[Any, ...], Sequence[Any]], ids=str)
+async def test_in_a_list_of_anything_the_values_decide_whether_they_are_blocks(kind: Any) -> None:
+    blocks = ["a", Image(b"i", "image/gif")]
+    result = await call(giving(blocks, kind))
+    assert (result.blocks, result.structured_json) == ((Text("a"), blocks[1]), None)
+    assert (await call(giving([1, "x"], kind))).structured_json == b'[1,"x"]'
+    assert "outputSchema" not in await listed(giving(blocks, kind)), "which blocks would not keep to"
+    assert "does not match its return type" in await failure(giving({"a": 1}, kind))
 
 
 async def test_an_empty_list_is_no_blocks_where_blocks_were_announced_and_json_elsewhere() -> None:

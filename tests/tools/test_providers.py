@@ -200,10 +200,11 @@ def test_a_tool_without_description_is_defined_without_one(provider: str) -> Non
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(provider: str) -> None:
-    tool = listed(inputSchema={"type": "object", "description": "x"})
+    tool = listed(inputSchema={"type": "object", "properties": {"a": {"type": "object"}}})
     before = copy.deepcopy(tool.input_schema)
     [definition] = definitions(provider, [tool])
-    schema_in(provider, definition)["additionalProperties"] = False
+    for schema in (schema_in(provider, definition), schema_in(provider, definition)["properties"]["a"]):
+        schema["additionalProperties"] = False  # as OpenAI's strict mode wants it
     assert tool.input_schema == before
 
 
@@ -215,6 +216,14 @@ def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: s
     text = definition.get("function", definition)["description"]
     assert text == "Tool add from the MCP server calc. half \ufffd of a pair, \U0001f600"
     assert json.dumps(definition, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: str) -> None:
+    properties = {"a": {"description": "half \ud83d of a pair, \ud83d\ude00 \\ud83d"}}
+    [definition] = definitions(provider, [listed(inputSchema={"properties": properties})])
+    text = schema_in(provider, definition)["properties"]["a"]["description"]
+    assert text == "half \ufffd of a pair, \U0001f600 \\ud83d"
 
 
 # --- names
@@ -336,6 +345,12 @@ def test_a_sampling_result_may_have_one_block_that_is_in_no_list() -> None:
 def test_servers_that_resemble_openai_may_leave_out_type_and_id() -> None:
     call = {"function": {"name": "add", "arguments": {"a": 1}}}
     assert calls("openai", {"role": "assistant", "tool_calls": [call]}) == [ToolCall("", "add", {"a": 1})]
+
+
+@pytest.mark.parametrize("name", [["add"], {"a": 1}, 5, None])
+def test_a_name_that_is_no_text_is_an_unknown_tools_and_costs_no_other_call(name: Any) -> None:
+    blocks: list[Any] = [{"type": "tool_use", "id": "1", "name": odd, "input": {}} for odd in (name, "add")]
+    assert calls("anthropic", {"content": blocks}, [ADD]) == [ToolCall("1", "", {}), ToolCall("1", "add", {})]
 
 
 def test_an_answer_that_was_not_validated_can_be_read() -> None:
@@ -460,6 +475,12 @@ def test_structured_output_that_is_no_object_does_not_go_to_mcp(structured: Any)
     assert "structuredContent" not in message["content"][0]
 
 
+def test_structured_output_that_no_client_could_encode_goes_to_mcp_as_far_as_it_is_json() -> None:
+    for odd, sent in (("\ud83d", "\ufffd"), (float("nan"), None)):
+        [message] = results("mcp", [ToolOutcome("1", "x", "1", structured={"a": [odd, 2**70]})])
+        assert message["content"][0]["structuredContent"] == {"a": [sent, 2**70]}
+
+
 def test_mcp_is_given_images_of_every_type_and_all_that_they_carry() -> None:
     image = Image(TIFF.data, "image/tiff", annotations={"audience": ["user"]}, meta={"page": 1})
     [message] = results("mcp", [ToolOutcome("1", "scan", "", images=(image,))])
@@ -486,6 +507,14 @@ def test_an_image_that_the_provider_does_not_look_at_is_a_note(text: str, shown:
     assert_is(MessageParam, anthropic)
     assert results("openai", [outcome]) == [{"role": "tool", "tool_call_id": "1", "content": shown}]
     assert results("openai-responses", [outcome])[0]["output"] == shown
+
+
+def test_an_empty_image_is_a_note() -> None:
+    """The APIs refuse the whole request over one."""
+    outcome = ToolOutcome("1", "scan", "", images=(Image(b"", "image/png"),))
+    for provider in ("anthropic", "openai", "openai-responses"):
+        assert "[image image/png, 0 bytes]" in json.dumps(results(provider, [outcome]))
+        assert "base64" not in json.dumps(results(provider, [outcome]))
 
 
 def test_a_note_and_an_image_come_together() -> None:

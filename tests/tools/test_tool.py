@@ -179,7 +179,7 @@ async def test_a_failed_tool_is_data_to_call_and_an_error_to_invoke() -> None:
     assert await found.call({}) is failed
     with pytest.raises(ToolError) as caught:
         await found.invoke({})
-    assert str(caught.value) == caught.value.text == "no such file\n[image image/png, 1 bytes]"
+    assert str(caught.value) == caught.value.text == "no such file"
     assert caught.value.result is failed
 
 
@@ -188,6 +188,15 @@ async def test_a_failed_tool_that_says_nothing_gets_a_text(silent: ToolResult) -
     with pytest.raises(ToolError) as caught:
         await tool(silent).invoke(None)
     assert str(caught.value) == "mcp: tool returned an error"
+
+
+async def test_what_invoke_raises_says_what_the_server_said_as_a_toolbox_tells_it() -> None:
+    failed = ToolResult("disk full", structured_json=b'{"free":0}', is_error=True)
+    with pytest.raises(ToolError, match=r"^disk full$"):
+        await tool(failed).invoke({})
+    unsaid = ToolResult(structured_json=b'{"free":0}', is_error=True)
+    with pytest.raises(ToolError, match=r'^{"free":0}$'):
+        await tool(unsaid).invoke({})
 
 
 async def test_invoke_gives_the_one_text() -> None:

@@ -455,6 +455,18 @@ async def test_what_goes_wrong_after_a_timeout_is_the_timeouts_cause(autojump_cl
         assert "in tidying up" in repr(outcome.error.__cause__)
 
 
+async def test_a_tool_that_fails_after_a_timeout_has_timed_out_all_the_same(autojump_clock: MockClock) -> None:
+    @tool(policy=Policy(timeout=5))
+    async def clumsy() -> None:
+        try:
+            await trio.sleep(9)
+        finally:
+            raise ValueError("in tidying up")
+
+    outcome = await run_one(clumsy, "clumsy")
+    assert (outcome.content, outcome.is_error) == ('tool "clumsy" timed out after 5s', True)
+
+
 async def test_what_still_comes_after_a_timeout_is_taken(autojump_clock: MockClock) -> None:
     async def saves_something(call: ToolCall, proceed: Any) -> ToolResult:
         try:

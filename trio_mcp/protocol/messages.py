@@ -30,6 +30,9 @@ UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 Id = int | str
 
+# The escapes of JSON text: pairs of surrogates, halves of such pairs, all others.
+_ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
+
 # What msgspec raises for input that it does not take.
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -60,6 +63,7 @@ class Line(msgspec.Struct):
 
 _decode_line = msgspec.json.Decoder(Line).decode
 _decode_any = msgspec.json.Decoder().decode
+_check_json = msgspec.json.Decoder(Raw).decode
 encode_json = msgspec.json.Encoder().encode
 
 
@@ -99,6 +103,23 @@ def reencode_json(value: Any) -> bytes:
 def one_line(data: bytes) -> bytes:
     """JSON on one line: in strings line ends are escaped, so those that are left stand between tokens."""
     return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
+
+
+def without_halves(data: bytes) -> bytes:
+    r"""JSON in which each half of a surrogate pair is U+FFFD, and every other byte as it was.
+
+    A server that cuts a text in the middle of an emoji sends such; official clients drop the whole line over it.
+
+    >>> without_halves(rb'["\ud83d\ude00", "\ud83d", "\\ud83d"]')
+    b'["\\ud83d\\ude00", "\\ufffd", "\\\\ud83d"]'
+    """
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return data
+    try:
+        _check_json(data)  # twenty times as quick, where all pairs are whole
+    except _REFUSALS:
+        return _ESCAPES.sub(lambda found: rb"\ufffd" if found["half"] else found[0], data)
+    return data
 
 
 def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from ..errors import InvalidArgumentsError, MCPError, ProtocolError, RequestError
+from ..errors import InvalidArgumentsError, ProtocolError, RequestError
 from ..models.result import ToolResult
 from ..protocol.messages import (
     INTERNAL_ERROR,
@@ -273,7 +273,7 @@ class Session:
             if not params.has_object:
                 raise RequestError(INVALID_PARAMS, str(error)) from error
             return ToolResult(str(error), is_error=True)
-        except (MCPError, trio.ClosedResourceError) as error:
+        except Exception as error:  # noqa: BLE001 - a remote tool's: of its connection, or of a user's `headers`
             return ToolResult(failure_text(error), is_error=True)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import UnknownToolError
-from ..protocol.messages import encode_any, encode_json, one_line
+from ..protocol.messages import encode_any, encode_json, one_line, without_halves
 from ..protocol.versions import META_SERVER_INFO, Era
 from ..tools.tool import Tool
 
@@ -169,7 +169,7 @@ class ToolServer:
         entries = b",".join(listed(tool, era) for tool in tools[start:end])
         members = [b'"tools":[%b]' % entries]
         if end < len(tools):
-            members.append(b'"nextCursor":' + encode_json(tools[end - 1].name))
+            members.append(b'"nextCursor":' + encode_any(tools[end - 1].name))
         if era == "modern":
             members.append(b'"ttlMs":0,"cacheScope":"private"')
             members.append(self.modern_members)
@@ -205,7 +205,7 @@ def listed(tool: Tool, era: Era) -> bytes:
         rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
     if not spec.raw and tool.annotations.read_only_hint:
         rest["annotations"] = {"readOnlyHint": True}
-    return one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}"
+    return without_halves(one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}")
 
 
 def _of_kinds(members: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import msgspec
 
 from ..models.content import Text, block_to_wire
 from ..models.result import ToolResult
-from ..protocol.messages import encode_any, one_line
+from ..protocol.messages import encode_any, one_line, without_halves
 from ..protocol.versions import META_SERVER_INFO, Era
 from .registry import ToolServer
 
@@ -16,7 +16,7 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
-    """A result, encoded. What it holds of structured output and `_meta` passes unchanged."""
+    """A result, encoded. What it holds of structured output and `_meta` passes unchanged, as far as it is JSON."""
     content = [
         {"type": "text", "text": block.text}
         if type(block) is Text and block == Text(block.text)
@@ -38,7 +38,7 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
             members.append(server.modern_members)
     elif result.meta:
         members.append(b'"_meta":' + encode_any(result.meta))
-    return b"{%b}" % b",".join(members)
+    return without_halves(b"{%b}" % b",".join(members))
 
 
 def _as_json(structured: bytes) -> bytes:

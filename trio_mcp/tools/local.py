@@ -209,6 +209,8 @@ class _Local:
             value = await (call() if _is_async(self.function) else _in_thread(call))
         except Exception as error:
             logger.debug('tool "%s" failed', name, exc_info=True)
+            # What goes wrong in tidying up does not take the place of the cancel.
+            await trio.lowlevel.checkpoint_if_cancelled()
             return _failure(text_of(error))
         try:
             return self.returns.result(value)

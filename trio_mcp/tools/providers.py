@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from ..models.content import Image, block_to_wire
 from ..models.result import ToolResult
+from ..protocol.messages import decode_json, encode_any, without_halves
 from .naming import provider_name
 from .policy import ToolCall
 from .tool import Tool
@@ -144,17 +145,24 @@ def _elements(message: Any, name: str) -> list[Any] | None:
 
 
 def _call(id_: Any, holder: Any, arguments: str) -> ToolCall:
-    return ToolCall(id_ or "", _member(holder, "name") or "", _member(holder, arguments))
+    name = _member(holder, "name")
+    return ToolCall(id_ or "", name if isinstance(name, str) else "", _member(holder, arguments))
 
 
 def _described(tool: Tool) -> Shape:
     return {"description": _encodable(tool.description)} if tool.description else {}
 
 
+def _own(value: Shape) -> Shape:
+    """A JSON object for the caller to keep and to change, and without lone surrogates: see `_encodable`."""
+    own: Shape = decode_json(without_halves(encode_any(value)))
+    return own
+
+
 def _schema(tool: Tool) -> Shape:
-    schema = tool.input_schema
+    schema = _own(tool.input_schema)
     # As PHP servers write an object that is empty. Providers would refuse the request over it.
-    return {**schema, "properties": {}} if schema.get("properties") == [] else dict(schema)
+    return {**schema, "properties": {}} if schema.get("properties") == [] else schema
 
 
 def _parameters(tool: Tool) -> Shape:
@@ -190,7 +198,7 @@ def _text_and_pictures(outcome: Outcome) -> tuple[str, list[_Picture]]:
     for image in outcome.images:
         media_type = image.mime_type.partition(";")[0].strip().lower()
         media_type = "image/jpeg" if media_type == "image/jpg" else media_type
-        if media_type in _IMAGE_TYPES:
+        if media_type in _IMAGE_TYPES and image.data:  # an empty one is refused like any other type
             pictures.append(_Picture(media_type, b64encode(image.data).decode()))
         else:
             texts.append(ToolResult(image).as_text())
@@ -308,7 +316,7 @@ def _function_call_output(outcome: Outcome) -> Shape:
 
 def _define_for_mcp(name: str, tool: Tool) -> Shape:
     title = {"title": _encodable(tool.title)} if tool.title else {}
-    return {"name": name, **title, **_described(tool), "inputSchema": dict(tool.input_schema)}
+    return {"name": name, **title, **_described(tool), "inputSchema": _own(tool.input_schema)}
 
 
 def _tell_mcp(outcomes: Sequence[Outcome]) -> list[Shape]:
@@ -324,7 +332,7 @@ def _tool_result_content(outcome: Outcome) -> Shape:
         "type": "tool_result",
         "toolUseId": outcome.id,
         "content": [*text, *(block_to_wire(image) for image in outcome.images)],
-        **({"structuredContent": structured} if isinstance(structured, dict) else {}),
+        **({"structuredContent": _own(structured)} if isinstance(structured, dict) else {}),
         "isError": outcome.is_error,
     }
 

@@ -15,11 +15,15 @@ from .signature import Refusal, annotations_of, check_type, inlined_schema
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
+#: The schema of `list`, `Sequence[Any]` and the like. Lists of anything may be of content blocks too, which would
+#: not keep to it.
+_LIST_OF_ANYTHING = {"type": "array"}
+
 
 class Returns:
     """The return type of a function; without a function, or without an annotation, each value decides.
 
-    `schema` is that of the structured output. Text, None and content blocks have none.
+    `schema` is that of the structured output. Text, None, content blocks and lists of anything have none.
     """
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
@@ -33,7 +37,8 @@ class Returns:
         check_type(annotation, Refusal(function, "return"))
         self._decode = msgspec.json.Decoder(annotation).decode
         if annotation not in (type(None), str):
-            self.schema = inlined_schema(annotation)
+            schema = inlined_schema(annotation)
+            self.schema = None if schema == _LIST_OF_ANYTHING else schema
 
     def result(self, value: Any) -> ToolResult:
         """A value that the function returned, as the result of the tool.

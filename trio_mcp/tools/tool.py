@@ -132,14 +132,13 @@ class Tool:
         """Call the tool and return its text (`ToolResult.as_text`).
 
         Raises:
-            ToolError: the tool failed; the text is what it said.
+            ToolError: the tool failed; the text is what it said (`ToolResult.content`, as a `Toolbox` has it).
             Exception: everything that `call` raises.
         """
         result = await self.call(arguments)
-        text = result.as_text()
         if result.is_error:
-            raise ToolError(text or SILENT_FAILURE, result)
-        return text
+            raise ToolError(result.content or SILENT_FAILURE, result)
+        return result.as_text()
 
     def with_policy(self, policy: Policy) -> Tool:
         """The same tool under another policy, which takes the place of the one it had."""
