@@ -125,6 +125,16 @@ async def test_what_approve_raises_is_the_failure_of_that_call_alone(error: Exce
     assert two.content == "b"
 
 
+@pytest.mark.parametrize("arguments", ["{", "[]", [1]])
+async def test_nobody_is_asked_to_approve_arguments_that_are_no_object(arguments: Any) -> None:
+    async def approve(call: ToolCall) -> bool:
+        raise AssertionError
+
+    outcome = await run_one(under(echo, require_approval=True), "echo", arguments, approve=approve)
+    assert (outcome.is_error, outcome.pending) == (True, False)
+    assert outcome.content.startswith('arguments for "echo" are not a JSON object: ')
+
+
 async def test_a_sequential_call_is_approved_when_its_turn_comes_and_holds_up_no_other_run() -> None:
     hall = Hall()
     may = trio.Event()

@@ -19,6 +19,7 @@ import trio
 from ..errors import ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
 from ..models.result import ToolResult
 from ..nursery import bare_nursery
+from ..protocol.arguments import encode_arguments
 from .outcome import ToolOutcome, failed, returned
 from .policy import ToolCall
 from .tool import Tool
@@ -167,6 +168,10 @@ class Toolbox:
         if tool is None:
             return failed(call, UnknownToolError(call.name))
         if tool.policy.require_approval:
+            try:
+                encode_arguments(call.name, call.arguments)
+            except InvalidArgumentsError as error:  # nobody should have to judge what cannot be called
+                return failed(call, error)
             approved = await _attempt(partial(_ask, approve, call))
             if isinstance(approved, Exception):
                 return failed(call, approved)
@@ -250,7 +255,7 @@ async def _call_in_time(tool: Tool, call: ToolCall) -> ToolResult:
         if not scope.cancel_called:
             raise
         cause = error  # out of tidying up: that it took too long came first
-    raise _TimedOutError(f'tool "{call.name}" timed out after {timeout:g}s') from cause
+    raise _TimedOutError(f'tool "{call.name}" timed out after {timeout:.15g}s') from cause
 
 
 async def _attempt(work: Callable[[], Awaitable[_T]]) -> _T | Exception:
