@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
+    from .server.http import asgi_app as asgi_app
+    from .server.http import serve_http as serve_http
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import ToolContext as ToolContext
@@ -110,6 +112,7 @@ _HOMES = {
     "tools.local": ("raw_tool", "tool"),
     "tools.context": ("ToolContext",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
+    "server.http": ("asgi_app", "serve_http"),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
     "memory": ("open_memory_connection",),
