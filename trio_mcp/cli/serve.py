@@ -1,10 +1,9 @@
-"""`trio-mcp serve`: publish tools of a Python module over stdio."""
+"""`trio-mcp serve`: publish tools of a Python module, over stdio or HTTP."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterable
@@ -14,42 +13,29 @@ from typing import Annotated, Any
 import trio
 from cyclopts import Parameter
 
-from ..nursery import bare_nursery
 from ..server.registry import ToolServer
-from ..server.stdio import serve_stdio
 from ..tools.tool import Tool
+from .serving import Address, HttpOption, serve_until_stopped
 from .terminal import CommandError
 
 
 def serve(
     target: Annotated[str, Parameter(name="MODULE:TOOLS", help="A tool, a list of tools or a ToolServer.")],
     /,
+    *,
+    http: HttpOption = None,
 ) -> int:
-    """Serve tools over stdin and stdout, until the client closes or SIGTERM or SIGINT arrives.
+    """Serve tools over stdin and stdout, until the client closes, or over HTTP.
 
-    The working directory is on sys.path, so that a module beside you is found.
+    SIGTERM and SIGINT stop it: what runs may end, within some seconds. The working directory is on sys.path, so
+    that a module beside you is found. Over HTTP the environment's TRIO_MCP_SIGNING_KEY, at least 16 bytes, is
+    shared by all processes that serve the same clients.
     """
+    address = None if http is None else Address.parse(http)
     with redirect_stdout(sys.stderr):  # what the module prints is not for the client
         server = _found(target)
-    trio.run(_serve, server)
+    trio.run(serve_until_stopped, server, address)
     return 0
-
-
-async def _serve(server: ToolServer) -> None:
-    stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as arrivals:
-        async with bare_nursery() as nursery:
-
-            async def watch() -> None:
-                async for _ in arrivals:
-                    stop.set()
-
-            nursery.start_soon(watch)
-            try:
-                await serve_stdio(server, stop=stop)
-            except RuntimeError as error:  # a descriptor is closed
-                raise CommandError(str(error)) from error
-            nursery.cancel_scope.cancel()
 
 
 def _found(target: str) -> ToolServer:

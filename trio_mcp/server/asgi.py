@@ -54,6 +54,7 @@ class Request:
         self._send = send
         self._has_ended = False  # the body
         self._began = False
+        self._is_done = False  # the answer, up to its last byte
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path}>"
@@ -91,23 +92,25 @@ class Request:
             chunks.append(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    async def wait_gone(self) -> None:
-        """Until the client has gone. What it still sends is thrown away."""
+    async def cancel_when_gone(self, scope: trio.CancelScope) -> None:
+        """Cancel `scope` once the client has gone. What it still sends is thrown away."""
+        await self._wait_end()
+        # A server tells of the end also when all has been sent; whoever has sent it is still busy with that.
+        if self.is_gone:
+            scope.cancel()
+
+    async def _wait_end(self) -> None:
         try:
             while True:
                 await self._next()
         except DisconnectedError:
             pass
 
-    async def cancel_when_gone(self, scope: trio.CancelScope) -> None:
-        """Cancel `scope` once the client has gone."""
-        await self.wait_gone()
-        scope.cancel()
-
     async def _next(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            self._has_ended = self.is_gone = True
+            self._has_ended = True
+            self.is_gone = not self._is_done
             raise DisconnectedError
         self._has_ended = self._has_ended or not message.get("more_body", False)
         body: bytes = message.get("body", b"")
@@ -147,7 +150,7 @@ class Request:
             await self.respond(refusal.status, refusal.body, media_type, refusal.headers)
             return
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.wait_gone)
+            nursery.start_soon(self._wait_end)
             try:
                 closing = (*refusal.headers, (b"connection", b"close"))
                 await self.respond(refusal.status, refusal.body, media_type, closing)
@@ -162,6 +165,7 @@ class Request:
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of the body; the last one unless there is `more`."""
+        self._is_done = not more
         await self._tell({"type": "http.response.body", "body": data, "more_body": more})
 
     @property

@@ -28,8 +28,9 @@ logger = logging.getLogger("trio_mcp.server")
 BACKLOG = 1024
 #: Bytes of a request's head: the arguments that a tool wants in headers are part of it.
 MAX_HEAD = 64 * 2**10
-#: Seconds that a connection without a request is kept, or one with half a head.
-KEEP_ALIVE = 60.0
+#: Seconds that a connection without a request is kept, or one with half a head. Hypercorn keeps one as long that
+#: its client has closed, so that longer would cost a descriptor for each client of the last minute.
+KEEP_ALIVE = 5.0
 #: Milliseconds that the kernel waits for a client that reads nothing: a send cannot be cancelled in hypercorn.
 UNREAD_PATIENCE = 60_000
 
