@@ -6,7 +6,7 @@ The client is h11 on a socket: it neither follows, nor retries, nor corrects any
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -44,7 +44,9 @@ class Reply:
     @property
     def result(self) -> dict[str, Any]:
         """Of the JSON-RPC answer, be it JSON or the last event."""
-        found: dict[str, Any] = (self.json if "json" in self.headers["content-type"] else self.events[-1])["result"]
+        found: dict[str, Any] = (self.json if "json" in self.headers["content-type"] else self.events[-1])[
+            "result"
+        ]
         return found
 
     @property
@@ -71,7 +73,7 @@ class Line:
         if self.session is not None:
             fields["mcp-session-id"] = self.session
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
-        pairs = [(name, value.encode("latin-1")) for name, value in fields.items() if value is not None]
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in fields.items() if value is not None]
         data = self.http.send(h11.Request(method=method, target=path, headers=pairs)) or b""
         data += self.http.send(h11.Data(data=body)) or b""
         data += self.http.send(h11.EndOfMessage()) or b""
@@ -129,11 +131,11 @@ class Line:
     async def begin_modern(
         self, method: str, id_: Any = 1, *, headers: Mapping[str, str | None] | None = None, **params: Any
     ) -> None:
-        fields: dict[str, str | None] = {"mcp_protocol_version": VERSION, "mcp_method": method}
+        fields: dict[str, Any] = {"mcp_protocol_version": VERSION, "mcp_method": method}
         if method == "tools/call":
             fields["mcp_name"] = params["name"]
         message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": modern(**params)}
-        await self.send("POST", json.dumps(message).encode(), **{**fields, **(headers or {})})
+        await self.send("POST", json.dumps(message).encode(), **dict(fields | dict(headers or {})))
 
     async def legacy(self, method: str, params: Any = None, id_: Any = 1, **headers: Any) -> Reply:
         """A request of the legacy era."""
@@ -197,3 +199,10 @@ async def serving(
 
 def echo(text: str = "nothing") -> str:
     return text
+
+
+async def until(condition: Callable[[], bool], limit: float = 10) -> None:
+    """Until something holds that only looking tells."""
+    with trio.fail_after(limit):
+        while not condition():  # noqa: ASYNC110 - it is not ours to set an event there
+            await trio.sleep(0.01)

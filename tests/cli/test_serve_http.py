@@ -104,7 +104,7 @@ def test_a_call_that_is_not_done_in_time_does_not_hold_up_the_end() -> None:
 
 
 def test_processes_that_share_a_key_go_on_with_each_others_calls() -> None:
-    meta = {"clientCapabilities": {"elicitation": {}}}
+    meta: dict[str, Any] = {"clientCapabilities": {"elicitation": {}}}
     key = {"TRIO_MCP_SIGNING_KEY": "sixteen letters or more"}
     with served("--http", "0", **key) as (_, one), served("--http", "0", **key) as (_, two):
         with served("--http", "0") as (_, stranger):
@@ -117,7 +117,9 @@ def test_processes_that_share_a_key_go_on_with_each_others_calls() -> None:
             assert call(stranger, "ask", arguments={}, meta=meta, **rest)["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("address", ["", "x", "host:", ":80", "host:x", "70000", "1:2:x", "-1", "9" * 9999, "\u0662"])
+@pytest.mark.parametrize(
+    "address", ["", "x", "host:", ":80", "host:x", "70000", "1:2:x", "-1", "9" * 9999, "\u0662"]
+)
 def test_an_address_that_is_none_is_one_line_and_exit_code_2(
     address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,8 +3,8 @@
 Each lists and calls everything that it has.
 
 A client runs once for all of these tests, as a program of its own (clients/), in the environment that install.py
-made for it, and prints what it saw. The server's stderr goes to a file, and its exit status after it. Over HTTP the
-server is there before, and ends at a signal.
+made for it, and prints what it saw. The server's stderr goes to a file, and its exit status after it. Over HTTP
+the server is there before, and ends at a signal.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ VISITS = {
 }
 
 
-@pytest.fixture(scope="module", params=VISITS.values(), ids=VISITS)
+@pytest.fixture(scope="module", params=VISITS.values(), ids=list(VISITS))
 def visit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     client: Client
     client, transport = request.param

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 import trio
 
-from tests.serving import Served, echo, serving
-from trio_mcp import Server, ToolContext, open_connection
+from tests.serving import Served, echo, serving, until
+from trio_mcp import Server, ToolContext, ToolServer, open_connection
 from trio_mcp.server.mailbox import MOST_BYTES, MOST_MESSAGES, Mailbox
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {}}}
@@ -63,8 +63,6 @@ async def test_a_client_that_hangs_up_has_cancelled_its_request_and_no_other(rep
 
 
 async def test_a_client_that_hangs_up_on_a_subscription_is_forgotten() -> None:
-    from trio_mcp import ToolServer
-
     server = ToolServer("s")
     async with serving(server=server) as served:
         for _ in range(5):
@@ -72,9 +70,7 @@ async def test_a_client_that_hangs_up_on_a_subscription_is_forgotten() -> None:
             await line.begin_modern("subscriptions/listen", notifications={"toolsListChanged": True})
             await line.more(await line.head(), 1)
             await line.stream.aclose()
-        with trio.fail_after(5):
-            while server._listeners:
-                await trio.sleep(0.01)
+        await until(lambda: not server._listeners)
 
 
 async def test_our_own_clients_cancel_reaches_the_handler() -> None:
@@ -163,3 +159,31 @@ async def test_a_client_that_goes_half_way_leaves_nothing_behind() -> None:
             await line.stream.aclose()
         line = await served.connect()
         assert (await line.modern("tools/list")).status == 200
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["modern", "legacy"])
+async def test_a_connection_is_as_good_after_events_as_after_json(legacy: bool) -> None:
+    """Hypercorn tells of an end also when the answer is complete, and is not done yet itself."""
+
+    async def report(context: ToolContext) -> str:
+        await context.progress(1)
+        return "reported"
+
+    async with serving(report) as served:
+        line = await served.connect()
+        if legacy:
+            await line.initialize()
+        params = {"name": "report", "arguments": {}}
+
+        async def ask(**headers: str) -> str:
+            if legacy:
+                reply = await line.legacy("tools/call", {**params, "_meta": {"progressToken": 1}}, **headers)
+            else:
+                reply = await line.modern("tools/call", **params, meta={"progressToken": 1}, headers=headers)
+            text: str = reply.events[1]["result"]["content"][0]["text"]
+            return text
+
+        for _ in range(30):
+            assert await ask() == "reported"
+        assert await ask(connection="close") == "reported"
+        assert await line.stream.receive_some() == b""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.serving import Line, echo, serving
+from tests.serving import Line, echo, serving, until
 from trio_mcp import AuthError, Server, ToolContext, ToolServer, asgi_app, open_connection
 from trio_mcp.server.guard import is_loopback
 
@@ -150,8 +150,7 @@ async def test_only_so_many_calls_run_at_once() -> None:
         await third.initialize()
         await modern.begin_modern("tools/call", name="wait", arguments={})
         await legacy.begin_legacy("tools/call", {"name": "wait", "arguments": {}})
-        while len(entered) < 2:
-            await trio.sleep(0.01)
+        await until(lambda: len(entered) == 2)
         for reply in (
             await third.legacy("tools/call", {"name": "wait", "arguments": {}}, 7),
             await third.modern("tools/call", 7, name="wait", arguments={}),

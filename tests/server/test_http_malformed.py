@@ -125,7 +125,9 @@ BODIES: dict[str, bytes] = {
     "UTF-16": '{"id":1}'.encode("utf-16"),
     "NaN": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
     "nested too deeply": b"[" * 50_000 + b"]" * 50_000,
-    "params nested too deeply": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":' + b"[" * 40_000 + b"]" * 40_000
+    "params nested too deeply": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":'
+    + b"[" * 40_000
+    + b"]" * 40_000
     + b"}}",
     "two objects": b"{}{}",
     "trailing rubbish": call() + b"x",
@@ -147,7 +149,9 @@ BODIES: dict[str, bytes] = {
     "name a lone surrogate": call(params={"name": "\ud800", "_meta": META}),
     "arguments a list": call(params={"name": "echo", "arguments": [], "_meta": META}),
     "arguments of another type": call(params={"name": "echo", "arguments": {"text": 1}, "_meta": META}),
-    "a progress token beyond all bounds": call(params={"name": "echo", "_meta": {**META, "progressToken": 10**400}}),
+    "a progress token beyond all bounds": call(
+        params={"name": "echo", "_meta": {**META, "progressToken": 10**400}}
+    ),
     "a progress token that is none": call(params={"name": "echo", "_meta": {**META, "progressToken": {}}}),
     "a log level that is none": call(
         params={"name": "echo", "_meta": {**META, "io.modelcontextprotocol/logLevel": 7}}
@@ -168,7 +172,9 @@ BODIES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("fields", [(), MODERN, ("MCP-Protocol-Version: 2025-11-25",)], ids=["plain", "modern", "legacy"])
+@pytest.mark.parametrize(
+    "fields", [(), MODERN, ("MCP-Protocol-Version: 2025-11-25",)], ids=["plain", "modern", "legacy"]
+)
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_that_is_wrong_costs_itself_alone(port: int, name: str, fields: tuple[str, ...]) -> None:
     status = status_of(exchange(port, request(BODIES[name], *fields), half=True))
@@ -228,19 +234,26 @@ def test_a_request_that_is_wrong_costs_itself_alone(port: int, name: str) -> Non
 
 texts = st.text(max_size=20)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
 near_misses = st.fixed_dictionaries(
     {},
     optional={
         "jsonrpc": st.just("2.0") | values,
         "id": values,
-        "method": st.sampled_from(["tools/call", "tools/list", "initialize", "ping", "subscriptions/listen"]) | values,
+        "method": st.sampled_from(["tools/call", "tools/list", "initialize", "ping", "subscriptions/listen"])
+        | values,
         "params": st.fixed_dictionaries(
             {},
             optional={
                 "name": st.sampled_from(["echo", "routed"]) | values,
                 "arguments": values | st.fixed_dictionaries({}, optional={"text": values, "region": values}),
-                "_meta": st.just(META) | st.fixed_dictionaries({key: st.just(value) for key, value in META.items()}, optional={"progressToken": values}) | values,
+                "_meta": st.just(META)
+                | st.fixed_dictionaries(
+                    {key: st.just(value) for key, value in META.items()}, optional={"progressToken": values}
+                )
+                | values,
                 "cursor": values,
                 "requestState": values,
                 "inputResponses": values,
@@ -268,7 +281,9 @@ headers = st.lists(
     max_size=6,
 )
 thrown = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -59,7 +59,12 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
         400,
         -32020,
     ),
-    "params that are no object": ({"jsonrpc": "2.0", "id": 5, "method": "x", "params": [1]}, headers(), 400, -32602),
+    "params that are no object": (
+        {"jsonrpc": "2.0", "id": 5, "method": "x", "params": [1]},
+        headers(),
+        400,
+        -32602,
+    ),
     "an unknown tool": (message("tools/call", name="no"), headers("tools/call", mcp_name="no"), 200, -32602),
     "a wrong cursor": (message(cursor="x"), headers(), 200, -32602),
 }
@@ -146,7 +151,9 @@ async def test_what_is_not_a_request_has_no_answer() -> None:
 async def test_sessions_are_neither_minted_nor_heeded() -> None:
     async with serving(echo) as served:
         line = await served.connect(session="somebody's")
-        reply = await line.modern("tools/call", name="echo", arguments={"text": "hi"}, headers={"last_event_id": "7"})
+        reply = await line.modern(
+            "tools/call", name="echo", arguments={"text": "hi"}, headers={"last_event_id": "7"}
+        )
         assert reply.status == 200
         assert "mcp-session-id" not in reply.headers
 
@@ -268,11 +275,13 @@ async def test_a_tool_asks_in_rounds_and_the_state_belongs_to_the_caller() -> No
 
     async with serving(ask, authorize=who) as served:
         line = await served.connect()
-        meta = {"clientCapabilities": {"roots": {}}}
+        meta: dict[str, Any] = {"clientCapabilities": {"roots": {}}}
 
         async def round_of(user: str, **params: Any) -> Any:
             fields = {"x_user": user}
-            return (await line.modern("tools/call", name="ask", arguments={}, meta=meta, headers=fields, **params)).json
+            return (
+                await line.modern("tools/call", name="ask", arguments={}, meta=meta, headers=fields, **params)
+            ).json
 
         first = (await round_of("ada"))["result"]
         assert first["resultType"] == "input_required"

@@ -14,7 +14,12 @@ from trio_mcp import ElicitRequest, ElicitResult, Server, ToolContext, ToolServe
 
 
 def call(name: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": name, "arguments": {}, **params}}
+    return {
+        "jsonrpc": "2.0",
+        "id": id_,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": {}, **params},
+    }
 
 
 async def begun(served: Served, revision: str = "2025-11-25", **capabilities: Any) -> Line:
@@ -57,7 +62,8 @@ async def test_a_session_has_an_id_that_nobody_guesses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("revision", "agreed"), [("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")]
+    ("revision", "agreed"),
+    [("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")],
 )
 async def test_the_revision_is_agreed_on(revision: str, agreed: str) -> None:
     async with serving(echo) as served:
@@ -177,7 +183,9 @@ async def test_a_question_goes_out_on_the_stream_of_its_call() -> None:
         assert question["method"] == "elicitation/create"
         unasked = await other.post({"jsonrpc": "2.0", "id": 77, "result": {}})
         assert unasked.status == 202
-        assert (await other.post({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})).status == 202
+        assert (
+            await other.post({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+        ).status == 202
         assert (await line.rest(reply)).result["content"][0]["text"] == "decline"
 
 
@@ -254,7 +262,12 @@ async def test_a_new_stream_takes_the_place_of_the_last() -> None:
 async def test_batches_are_for_the_one_revision_that_has_them() -> None:
     async with serving(echo) as served:
         old, new = await begun(served, "2025-03-26"), await begun(served)
-        batch = [call("echo", 1), {"jsonrpc": "2.0", "method": "notifications/x"}, call("echo", "2"), call("no", 3)]
+        batch = [
+            call("echo", 1),
+            {"jsonrpc": "2.0", "method": "notifications/x"},
+            call("echo", "2"),
+            call("no", 3),
+        ]
         reply = await old.ask("POST", json.dumps(batch).encode(), accept="application/json")
         assert {answer["id"]: "result" in answer for answer in reply.json} == {1: True, "2": True, 3: False}
         streamed = await old.post(batch)

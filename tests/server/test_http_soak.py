@@ -26,12 +26,12 @@ sys.path.insert(0, str(ROOT))
 from tests.serving import Line  # noqa: E402 - run as a script, the tests are no package that is installed
 
 PROGRAM = """
-import gc, os, trio
+import gc, os, sys, trio
 from functools import partial
 from trio_mcp import ToolContext, ToolServer, serve_http, tool
 from trio_mcp.server import app, http, legacy
 
-http.KEEP_ALIVE = 0.5  # so long a connection is kept whose client has closed
+http.KEEP_ALIVE = float(sys.argv[1])  # so long a connection is kept whose client has closed
 
 @tool
 async def echo(text: str) -> str:
@@ -77,6 +77,7 @@ class Soak:
     """One client process for the server on a port."""
 
     port: int
+    keep_alive: float
     answered: int = 0
     hung_up: int = 0
 
@@ -101,7 +102,7 @@ class Soak:
             await line.initialize()
         for number in range(requests):
             name, text = chance.choice(("echo", "report")), f"{seed}/{number}"
-            params = {"name": name, "arguments": {"text": text}}
+            params: dict[str, Any] = {"name": name, "arguments": {"text": text}}
             if is_legacy:
                 await line.begin_legacy("tools/call", {**params, "_meta": {"progressToken": 1}}, number)
             else:
@@ -140,10 +141,10 @@ class Soak:
 
 
 @contextmanager
-def soaked() -> Iterator[Soak]:
+def soaked(keep_alive: float) -> Iterator[Soak]:
     """A server, which has nothing to complain of."""
     server = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, str(keep_alive)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -152,7 +153,7 @@ def soaked() -> Iterator[Soak]:
     )
     assert server.stdout is not None
     try:
-        yield Soak(int(server.stdout.readline().split(":")[2].split("/")[0]))
+        yield Soak(int(server.stdout.readline().split(":")[2].split("/")[0]), keep_alive)
     finally:
         server.terminate()
         _, said = server.communicate()
@@ -163,7 +164,7 @@ async def soak(soaking: Soak, requests: int, connections: int) -> list[dict[str,
     """The server's figures before, after one half, and after the other."""
     await soaking.run(connections * 2, connections)  # what is made once has been made
     soaking.answered = soaking.hung_up = 0
-    await trio.sleep(1)
+    await trio.sleep(soaking.keep_alive + 1)
     found = [await soaking.statistics()]
     for _ in range(2):
         await soaking.run(requests // 2, connections)
@@ -183,13 +184,13 @@ def judge(found: list[dict[str, int]], soaking: Soak, requests: int) -> None:
 
 
 async def test_nothing_is_left_of_many_requests_and_memory_is_flat() -> None:
-    with soaked() as soaking, trio.fail_after(100):
+    with soaked(2) as soaking, trio.fail_after(100):
         judge(await soak(soaking, 800, 40), soaking, 800)
 
 
 async def _report() -> None:
     requests, connections = 10_000, 200
-    with soaked() as soaking:
+    with soaked(5) as soaking:
         began = time.monotonic()
         found = await soak(soaking, requests, connections)
         took = time.monotonic() - began

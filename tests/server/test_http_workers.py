@@ -38,8 +38,11 @@ def form(number):
 
 @tool
 async def ask(context: ToolContext) -> str:
-    answers = [await context.ask("elicitation/create", form(number), key=f"question {number}") for number in (1, 2)]
-    return f"{os.getpid()}: {[answer['content']['answer'] for answer in answers]}"
+    answers = []
+    for number in (1, 2):
+        answer = await context.ask("elicitation/create", form(number), key=f"question {number}")
+        answers.append(answer["content"]["answer"])
+    return f"{os.getpid()}: {answers}"
 
 server = ToolServer("workers")
 server.add_tools(where, ask)
@@ -109,7 +112,7 @@ async def workers(directory: Path) -> AsyncIterator[list[int]]:
     }
     log = directory / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220 - it only starts, and the test waits for it anyway
             [*command, "published:app"],
             cwd=directory,
             env=environment,
@@ -159,7 +162,7 @@ async def test_any_worker_serves_any_request_and_goes_on_with_anothers_call(tmp_
 
 async def rounds(port: int) -> set[str]:
     """The processes that took part in one call."""
-    meta = {"clientCapabilities": {"elicitation": {}}}
+    meta: dict[str, Any] = {"clientCapabilities": {"elicitation": {}}}
     more: dict[str, Any] = {}
     taken: set[str] = set()
     for _ in range(2):

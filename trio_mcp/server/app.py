@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -53,9 +54,8 @@ class HttpApp:
         session_idle: float,
     ) -> None:
         self.load = Load(max_running, max_sessions)
-        self.sessions = Sessions(
-            server, self.load, signing_key=signing_key, most=max_sessions, idle=session_idle
-        )
+        self.sessions = Sessions(server, self.load, signing_key=signing_key, most=max_sessions, idle=session_idle)
+        self._signing_key = signing_key
         self._modern = Modern(server, self.load, signing_key)
         self._server = server
         self._path = path.rstrip("/")
@@ -93,20 +93,27 @@ class HttpApp:
         if not _on_trio():
             await lifespan.failed(_TRIO)
             return
-        async with trio.open_nursery() as expiry, trio.open_nursery() as handlers:
-            expiry.start_soon(self.sessions.expire)
-            self.sessions.nursery = handlers
-            try:
-                await lifespan.started()
-                await lifespan.wait_shutdown()
-                self.stop()
-                with trio.move_on_at(self._stop_by):
-                    await self.load.wait_idle()
-            finally:
-                self.sessions.nursery = None
-                self.sessions.close()
-            handlers.cancel_scope.cancel()
-            expiry.cancel_scope.cancel()
+        if self.load.is_stopping:  # it has lived before
+            self.load.is_stopping = False
+            self._modern = Modern(self._server, self.load, self._signing_key)
+        try:
+            async with trio.open_nursery() as expiry, trio.open_nursery() as handlers:
+                expiry.start_soon(self.sessions.expire)
+                self.sessions.nursery = handlers
+                try:
+                    await lifespan.started()
+                    await lifespan.wait_shutdown()
+                    self.stop()
+                    with trio.move_on_at(self._stop_by):
+                        await self.load.wait_idle()
+                finally:
+                    self.sessions.nursery = None
+                    self.sessions.close()
+                handlers.cancel_scope.cancel()
+                expiry.cancel_scope.cancel()
+        except Exception:
+            # What goes wrong beside a cancel comes in one group with it, which only the nursery takes apart.
+            logger.exception("a call failed while it was cancelled")
         await lifespan.stopped()
 
     async def _serve(self, request: Request) -> None:
@@ -120,7 +127,8 @@ class HttpApp:
         except Exception:
             logger.exception("%r failed", request)
             if not request.has_begun:
-                await request.refuse(Refusal(500, b"internal error"))
+                with suppress(DisconnectedError):
+                    await request.refuse(Refusal(500, b"internal error"))
 
     async def _route(self, request: Request) -> None:
         if request.path.rstrip("/") != self._path:

@@ -130,7 +130,9 @@ class Request:
         Raises:
             DisconnectedError: the client has gone.
         """
-        about = [(b"content-length", b"%d" % len(body)), *headers]
+        about = list(headers)
+        if status != 204:  # RFC 9110: it has no content, and must not say how long that is
+            about.append((b"content-length", b"%d" % len(body)))
         if body:
             about.append((b"content-type", media_type))
         await self.begin(status, about)

@@ -105,7 +105,8 @@ class HttpSession:
         """
         requests = [message for message in messages if message.kind == "request"]
         calls = sum(message.method == "tools/call" for message in requests)
-        self._load.check(requests[0].id if len(requests) == 1 else None, calls=calls)
+        if requests:
+            self._load.check(requests[0].id if len(requests) == 1 else None, calls=calls)
         for message in messages:
             if message.kind == "answer":
                 self._answered(message.line)
