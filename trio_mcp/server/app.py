@@ -14,7 +14,7 @@ import trio
 
 from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
 from ..protocol.versions import LEGACY_VERSIONS
-from .asgi import JSON, DisconnectedError, Lifespan, Receive, Refusal, Request, Scope, Send
+from .asgi import JSON, DisconnectedError, Lifespan, Refusal, Request
 from .envelope import invalid, read_post
 from .guard import Guard
 from .load import Load
@@ -74,8 +74,8 @@ class HttpApp:
             self._modern.close()
             self.sessions.leave()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve what the server behind ASGI hands over."""
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve what the server behind ASGI hands over. Each has types of its own for that."""
         if scope["type"] == "lifespan":
             await self._live(Lifespan(receive, send))
         elif scope["type"] == "http":

@@ -80,16 +80,16 @@ class Request:
             raise too_long
         chunks: list[bytes] = []
         size = 0
-        while not self._has_ended:
-            chunk: bytes | None = None
-            with trio.move_on_after(BODY_PATIENCE):
+        with trio.move_on_after(BODY_PATIENCE) as scope:
+            while not self._has_ended:
                 chunk = await self._next()
-            if chunk is None:
-                raise Refusal(408, b"the body did not come")
-            size += len(chunk)
-            if size > limit:
-                raise too_long
-            chunks.append(chunk)
+                size += len(chunk)
+                if size > limit:
+                    raise too_long
+                chunks.append(chunk)
+                scope.deadline = trio.current_time() + BODY_PATIENCE
+        if scope.cancelled_caught:
+            raise Refusal(408, b"the body did not come")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def cancel_when_gone(self, scope: trio.CancelScope) -> None:
@@ -187,10 +187,7 @@ class Request:
 
 
 class Lifespan:
-    """The ASGI lifespan: tells the server behind it when we are ready, and us when it stops.
-
-    `start` is called in between, with the task that runs all the while; it must not block.
-    """
+    """The ASGI lifespan: tells the server behind it when we are ready, and us when it stops."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -31,8 +31,9 @@ MAX_HEAD = 64 * 2**10
 #: Seconds that a connection without a request is kept, or one with half a head. Hypercorn keeps one as long that
 #: its client has closed, so that longer would cost a descriptor for each client of the last minute.
 KEEP_ALIVE = 5.0
-#: Milliseconds that the kernel waits for a client that reads nothing: a send cannot be cancelled in hypercorn.
-UNREAD_PATIENCE = 60_000
+#: Seconds that the kernel waits for a client that reads nothing (a send cannot be cancelled in hypercorn), and
+#: after which it asks one that says nothing whether it is still there.
+UNREAD_PATIENCE = 60
 
 
 def asgi_app(
@@ -153,8 +154,9 @@ async def serve_http(
     stopping = trio.Event() if stop is None else stop
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in await _bound(host, port)]
-        address = sockets[0].getsockname()
-        url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}{options.get('path', '/mcp')}"
+        addresses: set[tuple[str, int]] = {one.getsockname()[:2] for one in sockets}
+        port = sockets[0].getsockname()[1]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}{options.get('path', '/mcp')}"
 
         async def wait_stop() -> None:
             await stopping.wait()
@@ -164,12 +166,12 @@ async def serve_http(
             """End what a client that reads nothing holds up: hypercorn shields its sends."""
             await stopping.wait()
             await trio.sleep(STOP_GRACE + 1)
-            _shut_down(address[1])
+            _shut_down(addresses)
 
         async with bare_nursery() as nursery:
             nursery.start_soon(cut_off)
             await serve(
-                cast(Any, app),
+                app,
                 _config(sockets),
                 mode="asgi",
                 shutdown_trigger=wait_stop,
@@ -234,8 +236,10 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
             one.setblocking(False)
             one.bind(address)
         except OSError:
@@ -248,11 +252,13 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def _shut_down(port: int) -> None:
-    """Shut down every accepted connection of ours on a port, whoever holds it."""
+def _shut_down(addresses: set[tuple[str, int]]) -> None:
+    """Shut down every connection that was accepted at these addresses, whoever holds it."""
+    everywhere = {port for host, port in addresses if host in ("0.0.0.0", "::")}
     with suppress(OSError):  # there is no such directory
         for entry in os.listdir("/dev/fd"):
             # It may be no socket, one of another family, or closed meanwhile.
             with suppress(OSError, LookupError), socket.socket(fileno=os.dup(int(entry))) as one:
-                if one.getsockname()[1] == port and one.getpeername():
+                local = one.getsockname()[:2]
+                if (local in addresses or local[1] in everywhere) and one.getpeername():
                     one.shutdown(socket.SHUT_RDWR)
