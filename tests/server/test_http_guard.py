@@ -58,8 +58,11 @@ async def test_elsewhere_than_on_loopback_any_name_is_served() -> None:
         assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 200
 
 
+LOOPBACK = ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost")
+
+
 def test_an_address_that_merely_looks_local_is_not() -> None:
-    assert [is_loopback(name) for name in ("127.0.0.1", "127.9.9.9", "::1", "localhost")] == [True] * 4
+    assert [is_loopback(name) for name in LOOPBACK] == [True] * 5
     assert not any(is_loopback(name) for name in ("", "0.0.0.0", "127.0.0.1.example.com", "128.0.0.1", "::"))
 
 

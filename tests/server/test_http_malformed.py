@@ -131,6 +131,8 @@ BODIES: dict[str, bytes] = {
     + b"}}",
     "two objects": b"{}{}",
     "trailing rubbish": call() + b"x",
+    "no version": json.dumps({"id": 1, "method": "ping"}).encode(),
+    "another version": call(jsonrpc="1.0"),
     "id null": call(id=None),
     "id true": call(id=True),
     "id 1.5": call(id=1.5),
@@ -180,6 +182,32 @@ def test_a_body_that_is_wrong_costs_itself_alone(port: int, name: str, fields: t
     status = status_of(exchange(port, request(BODIES[name], *fields), half=True))
     assert status == 200 or 400 <= status < 500
     is_well(port)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "id_"),
+    [
+        ("no JSON", -32700, None),
+        ("nothing", -32700, None),
+        ("nested too deeply", -32700, None),
+        ("an array", -32600, None),
+        ("text", -32600, None),
+        ("an object without anything", -32600, None),
+        ("no version", -32600, 1),
+        ("another version", -32600, 1),
+        ("id null", -32600, None),
+        ("id 1.5", -32600, None),
+        ("method a number", -32600, 1),
+        ("method missing", -32600, 1),
+        ("params a list", -32602, 1),
+        ("both an answer and a request", -32600, 1),
+        ("an answer to nothing", -32600, None),
+    ],
+)
+def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, id_: int | None) -> None:
+    said = exchange(port, request(BODIES[name], *MODERN[:2]), half=True)
+    answer = json.loads(said.partition(b"\r\n\r\n")[2])
+    assert (status_of(said), answer["error"]["code"], answer.get("id")) == (400, code, id_)
 
 
 REQUESTS: dict[str, bytes] = {

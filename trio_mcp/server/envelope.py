@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import attrs
+import msgspec
 from msgspec import Raw
 
 from ..errors import ProtocolError, RequestError
@@ -26,6 +27,13 @@ from .params import Params, read_params
 LONGEST_BATCH = 100
 #: Beyond, an integer cannot be written as an id by everybody.
 _LARGEST_ID = 2**63 - 1
+
+
+class _Versioned(msgspec.Struct):
+    jsonrpc: Any = None
+
+
+_decode_versioned = msgspec.json.Decoder(_Versioned).decode
 
 Kind = Literal["request", "notification", "answer"]
 
@@ -70,10 +78,15 @@ def _batch(elements: Any) -> list[Incoming]:
 
 
 def _incoming(line: Line, data: bytes) -> Incoming:
+    # JSON-RPC 2.0: "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"."
+    if _version_of(data) != "2.0":
+        raise invalid("Invalid Request: jsonrpc is not 2.0", _usable(line.id))
     if line.method is None:
         if not line.is_answer:
             raise invalid("Invalid Request: neither a method nor a result", _usable(line.id))
         return Incoming("answer", line, "", None, Params())
+    if line.is_answer:
+        raise invalid("Invalid Request: both a method and a result", _usable(line.id))
     if line.id is None:
         # basic: "the ID MUST NOT be null"; what has an id all the same wants an answer.
         if has_id(data):
@@ -87,6 +100,13 @@ def _incoming(line: Line, data: bytes) -> Incoming:
     except RequestError as error:
         raise refusal(400, id_, error) from None
     return Incoming("request", line, line.method, id_, params)
+
+
+def _version_of(data: bytes) -> Any:
+    try:
+        return _decode_versioned(data).jsonrpc
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_json(data).get("jsonrpc")  # it has been read as an object before
 
 
 def _usable(id_: int | str | float | None) -> Id | None:
