@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -45,10 +45,20 @@ class _Question:
 
 
 class HttpSession:
-    """One client that began with `initialize`. `patience` is how many seconds a question waits for its answer."""
+    """One client that began with `initialize`.
+
+    `patience` is how many seconds a question waits for its answer; `on_used` is called when a use has ended.
+    """
 
     def __init__(
-        self, server: ToolServer, load: Load, principal: Any, *, signing_key: bytes | None, patience: float
+        self,
+        server: ToolServer,
+        load: Load,
+        principal: Any,
+        *,
+        signing_key: bytes | None,
+        patience: float,
+        on_used: Callable[[HttpSession], None],
     ) -> None:
         # 2025-11-25, basic/transports: "The session ID SHOULD be globally unique and cryptographically secure".
         self.id = secrets.token_urlsafe(32)
@@ -57,6 +67,7 @@ class HttpSession:
         self.last_used = trio.current_time()
         self._load = load
         self._patience = patience
+        self._on_used = on_used
         self._uses = 0
         self._running: dict[Id, trio.CancelScope] = {}
         self._questions: PendingTable[_Question] = PendingTable()
@@ -79,7 +90,7 @@ class HttpSession:
             yield
         finally:
             self._uses -= 1
-            self.last_used = trio.current_time()
+            self._on_used(self)
 
     def leave(self) -> None:
         """Ask and announce nothing more; what runs may end."""
@@ -189,7 +200,7 @@ class HttpSession:
         finally:
             del self._running[id_]
             self._load.end_call()
-            self.last_used = trio.current_time()
+            self._on_used(self)
         # basic/utilities/cancellation: receivers "SHOULD NOT send a response for the cancelled request"
         reply.answered(id_, None if scope.cancel_called else answer)
 
@@ -263,13 +274,13 @@ class _Reply:
         self._stirred = trio.Event()
 
     def notify(self, method: str, params: bytes) -> None:
-        if self._mailbox is not None:
+        if self._mailbox is not None and self._left:
             self._mailbox.put(notification_line(method, params))
             self._stirred.set()
 
     async def ask(self, method: str, params: bytes) -> bytes:
         self._stirred.set()
-        return await self._session.ask(method, params, self._mailbox)
+        return await self._session.ask(method, params, self._mailbox if self._left else None)
 
     def answered(self, id_: Id, answer: bytes | RequestError | None) -> None:
         """One request is done; None: without an answer."""

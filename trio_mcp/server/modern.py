@@ -131,6 +131,8 @@ class Modern:
         except Exception:
             # What goes wrong beside a cancel comes in one group with it, which only the nursery takes apart.
             logger.exception("a call failed while it was cancelled")
+        finally:
+            peer.leave()
         if not request.is_gone and not request.has_begun:
             await request.respond(_status(answer), answer_line(id_, answer))
 
@@ -223,6 +225,10 @@ class _Peer:
         self._mailbox.put(line, droppable=False)
         self._mailbox.close()
         return True
+
+    def leave(self) -> None:
+        """Nothing more is heard, whatever a task says that has outlived its call."""
+        self._mailbox = None
 
     def _begin(self) -> None:
         if self._mailbox and self._stream is not None and not self._streams:

@@ -111,7 +111,12 @@ class Sessions:
         if len(self._sessions) >= self._most:
             raise busy(message.id, "too many sessions are open")
         session = HttpSession(
-            self._server, self._load, principal, signing_key=self._signing_key, patience=self._idle
+            self._server,
+            self._load,
+            principal,
+            signing_key=self._signing_key,
+            patience=self._idle,
+            on_used=self._used,
         )
         headers: list[tuple[bytes, bytes]] = []
         try:
@@ -139,9 +144,13 @@ class Sessions:
         # Whoever has read another's id somewhere is told no more than whoever has guessed one.
         if session is None or session.principal != principal:
             raise unknown_session()
-        session.last_used = trio.current_time()
-        self._sessions.move_to_end(id_)
+        self._used(session)
         return session
+
+    def _used(self, session: HttpSession) -> None:
+        session.last_used = trio.current_time()
+        if session.id in self._sessions:  # it may have ended meanwhile
+            self._sessions.move_to_end(session.id)
 
     def _sweep(self) -> None:
         """End what has not been used for too long. What runs is use."""
@@ -151,8 +160,7 @@ class Sessions:
             if session.last_used + self._idle > now:
                 break
             if session.is_in_use:
-                session.last_used = now
-                self._sessions.move_to_end(session.id)
+                self._used(session)
             else:
                 del self._sessions[session.id]
                 session.close()
