@@ -10,7 +10,16 @@ import trio
 
 from tests.exposing import HANDSHAKE
 from tests.serving import Line, Served, echo, serving
-from trio_mcp import ElicitRequest, ElicitResult, Server, ToolContext, ToolServer, open_connection, tool
+from trio_mcp import (
+    ElicitRequest,
+    ElicitResult,
+    ProtocolError,
+    Server,
+    ToolContext,
+    ToolServer,
+    open_connection,
+    tool,
+)
 
 
 def call(name: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
@@ -225,6 +234,30 @@ async def test_a_question_that_is_given_up_is_taken_back() -> None:
         assert taken_back["method"] == "notifications/cancelled"
         assert taken_back["params"] == {"requestId": question["id"]}
         assert answer["result"]["content"][0]["text"] == "gave up"
+
+
+async def test_a_call_whose_client_has_hung_up_has_nobody_to_ask() -> None:
+    gone, failed = trio.Event(), trio.Event()
+    texts: list[str] = []
+
+    async def ask(context: ToolContext) -> None:
+        await context.log("error", "here")
+        await gone.wait()
+        try:
+            await context.ask("elicitation/create", {"message": "?"})
+        except ProtocolError as error:
+            texts.append(str(error))
+            failed.set()
+
+    async with serving(ask) as served:
+        line = await begun(served, elicitation={})
+        await line.send("POST", json.dumps(call("ask")).encode())
+        await line.more(await line.head(), 1)
+        await line.stream.aclose()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        gone.set()
+        await failed.wait()
+        assert texts == ["the client has no stream open for elicitation/create"]
 
 
 async def test_changes_of_the_list_come_on_the_sessions_own_stream_also_belatedly() -> None:
