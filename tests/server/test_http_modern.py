@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 import trio
 
-from tests.exposing import META, modern
+from tests.exposing import META
 from tests.serving import VERSION, echo, serving
 from trio_mcp import ElicitRequest, ElicitResult, Server, ToolContext, ToolServer, open_connection, raw_tool, tool
 from trio_mcp.protocol.versions import META_CAPABILITIES, META_PREFIX, META_VERSION
@@ -322,7 +321,3 @@ async def test_our_own_client_does_everything_it_does_elsewhere() -> None:
 
 async def _echoes(connection: Any, text: str) -> None:
     assert (await connection.call_tool("echo", {"text": text})).content == text
-
-
-def test_the_cases_use_what_the_server_is_asked_for() -> None:
-    assert json.loads(json.dumps(modern(name="x")))["_meta"] == META

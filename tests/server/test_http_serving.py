@@ -131,6 +131,13 @@ async def test_stopping_lets_calls_end_and_takes_no_new_ones() -> None:
             assert reply.result["content"][0]["text"] == "through"
 
 
+async def test_a_stop_that_came_before_the_start_ends_it_at_once() -> None:
+    stop = trio.Event()
+    stop.set()
+    with trio.fail_after(10):
+        await serve_http(server_of(echo), port=0, stop=stop)
+
+
 async def test_stopping_ends_what_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("app", "http"):
         monkeypatch.setattr(f"trio_mcp.server.{module}.STOP_GRACE", 0.3)
