@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from .server.agent import Agent as Agent
     from .server.agent import AgentLike as AgentLike
     from .server.agent import add_agent as add_agent
+    from .server.http import asgi_app as asgi_app
+    from .server.http import serve_http as serve_http
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import ToolContext as ToolContext
@@ -123,6 +125,7 @@ _HOMES = {
     "tools.context": ("ToolContext",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "server.agent": ("Agent", "AgentLike", "add_agent"),
+    "server.http": ("asgi_app", "serve_http"),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
     "gateway": ("open_gateway",),

@@ -1,4 +1,7 @@
-"""The same asserts over every transport: memory, stdio, HTTP in the modern era, HTTP in the legacy era."""
+"""The same asserts over every transport: memory, stdio, HTTP in the modern era, HTTP in the legacy era.
+
+Over HTTP once against a peer that knows nothing of this library, and once against our own server.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from trio.testing import assert_checkpoints
 
 from tests.http_peer import start_peer
 from tests.peers import peer
+from tests.serving import serving
 from trio_mcp import (
     Connection,
     InvalidArgumentsError,
     RequestError,
+    Server,
     ToolServer,
     open_connection,
     open_memory_connection,
@@ -27,8 +32,9 @@ from trio_mcp import (
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
-@asynccontextmanager
-async def memory() -> AsyncIterator[Connection]:
+def contract() -> ToolServer:
+    """The tools that every server here has."""
+
     def echo(arguments: bytes) -> str:
         return json.dumps(json.loads(arguments))
 
@@ -39,8 +45,20 @@ async def memory() -> AsyncIterator[Connection]:
     server = ToolServer("contract")
     for handler in (echo, hang):
         server.add_tools(raw_tool(handler.__name__, "A tool.", {"type": "object"}, handler))
-    async with open_memory_connection(server) as connection:
+    return server
+
+
+@asynccontextmanager
+async def memory() -> AsyncIterator[Connection]:
+    async with open_memory_connection(contract()) as connection:
         yield connection
+
+
+@asynccontextmanager
+async def published(era: str) -> AsyncIterator[Connection]:
+    async with serving(server=contract()) as served:
+        async with open_connection(Server("contract", url=served.url, protocol=era)) as connection:
+            yield connection
 
 
 @asynccontextmanager
@@ -66,6 +84,8 @@ WAYS = {
     "stdio-legacy": partial(stdio, "legacy"),
     "http-modern": partial(over_http, "modern"),
     "http-legacy": partial(over_http, "legacy"),
+    "published-modern": partial(published, "modern"),
+    "published-legacy": partial(published, "legacy"),
 }
 
 

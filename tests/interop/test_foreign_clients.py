@@ -1,7 +1,10 @@
-"""Clients that nobody here wrote, against the demo server over stdio: each lists and calls everything it has.
+"""Clients that nobody here wrote, and our own, against the demo server over stdio and over HTTP.
+
+Each lists and calls everything that it has.
 
 A client runs once for all of these tests, as a program of its own (clients/), in the environment that install.py
-made for it, and prints what it saw. The server's stderr goes to a file, and its exit status after it.
+made for it, and prints what it saw. The server's stderr goes to a file, and its exit status after it. Over HTTP
+the server is there before, and ends at a signal.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +49,8 @@ class Client:
     @property
     def program(self) -> Path:
         """What runs the driver."""
+        if not self.needs:
+            return Path(sys.executable)
         return install.node_tool("node") if self.in_javascript else install.program(self.needs[0], "python")
 
     @property
@@ -53,6 +60,8 @@ class Client:
 
 NODE = ("node", "node_modules")
 KNOWN = {
+    "ours-modern": Client("ours.py", "modern", MODERN, ()),
+    "ours-legacy": Client("ours.py", "legacy", LEGACY, ()),
     "python-v2-modern": Client("python_v2.py", "auto", MODERN, ("sdk-v2",)),
     "python-v2-legacy": Client("python_v2.py", "legacy", LEGACY, ("sdk-v2",)),
     "python-v1": Client("python_v1.py", "legacy", LEGACY, ("sdk-v1",)),
@@ -72,28 +81,65 @@ class Visit:
     report: dict[str, Any]
     #: Each server's stderr and exit status.
     ends: tuple[str, ...]
+    over_http: bool
 
 
-@pytest.fixture(scope="module", params=KNOWN.values(), ids=KNOWN)
+VISITS = {
+    f"{name}-{transport}": (client, transport)
+    for transport in ("stdio", "http")
+    for name, client in KNOWN.items()
+    if not (transport == "stdio" and client.driver == "ours.py")  # the tests in cli/ and client/ are full of that
+}
+
+
+@pytest.fixture(scope="module", params=VISITS.values(), ids=list(VISITS))
 def visit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Visit:
-    client: Client = request.param
+    client: Client
+    client, transport = request.param
     missing = [name for name in client.needs if not (install.HOME / f"{name}.installed").is_file()]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (python tests/interop/install.py)")
     ends = tmp_path_factory.mktemp("ends")
-    server = (sys.executable, "-m", "trio_mcp.demo")
-    done = subprocess.run(
-        [client.program, CLIENTS / client.driver, client.mode, *WATCHED, ends / "server", *server],
+    if transport == "http":
+        with served(ends / "server") as url:
+            done = run(client, url)
+    else:
+        done = run(client, *WATCHED, ends / "server", sys.executable, "-m", "trio_mcp.demo")
+    said = tuple(path.read_text() for path in sorted(ends.iterdir()))
+    assert done.returncode == 0, (done.stderr.decode(errors="replace"), said)
+    return Visit(client, json.loads(done.stdout), said, transport == "http")
+
+
+def run(client: Client, *command: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a client's driver to its end."""
+    return subprocess.run(
+        [client.program, CLIENTS / client.driver, client.mode, *command],
         cwd=install.ROOT,  # the servers inherit it: this checkout is what they serve
-        env={**os.environ, "NODE_PATH": str(install.HOME / "node_modules")},
+        env={
+            **os.environ,
+            "NODE_PATH": str(install.HOME / "node_modules"),
+            **({} if client.needs else {"PYTHONPATH": str(install.ROOT)}),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )
-    said = tuple(path.read_text() for path in sorted(ends.iterdir()))
-    assert done.returncode == 0, (done.stderr.decode(errors="replace"), said)
-    return Visit(client, json.loads(done.stdout), said)
+
+
+@contextmanager
+def served(end: Path) -> Iterator[str]:
+    """The URL of a server that is up; its stderr and its exit status go to a file."""
+    command = [sys.executable, "-m", "trio_mcp", "serve", "trio_mcp.demo:server", "--http", "localhost:0"]
+    with subprocess.Popen(command, cwd=install.ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        try:
+            yield server.stderr.readline().decode().split()[-1]
+            server.terminate()
+            said = server.stderr.read().decode() + f"ended with {server.wait()}\n"
+        finally:
+            server.kill()
+    end.write_text(said)
 
 
 def texts(result: dict[str, Any]) -> list[str]:
@@ -208,5 +254,8 @@ def test_an_unknown_tool_is_an_error_of_the_request(visit: Visit) -> None:
 def test_a_server_ends_by_itself_when_its_client_closes_and_has_nothing_to_complain_of(visit: Visit) -> None:
     """Of a probe that its client kills, the shell cannot tell the status any more; stderr is empty even so."""
     told = [end for end in visit.ends if end]
+    if visit.over_http:
+        assert told == ["ended with 0\n"]
+        return
     assert told == ["ended with 0\n"] * 2
     assert len(visit.ends) == 2 + visit.client.probes

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from trio_mcp.protocol.http_headers import (
     HeaderParameter,
+    decode_value,
     encode_value,
     header_parameters,
     parse_challenges,
     request_headers,
+    same_value,
 )
 
 REGION = {"type": "string", "x-mcp-header": "Region"}
@@ -176,6 +178,50 @@ def test_any_text_comes_back_from_a_legal_header(text: str) -> None:
     if encoded.startswith("=?base64?") and encoded.endswith("?="):
         encoded = base64.b64decode(encoded[9:-2], validate=True).decode()
     assert encoded == text
+
+
+@given(st.text() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1))
+def test_a_header_is_the_argument_that_it_was_made_of(value: Any) -> None:
+    assert same_value(decode_value(encode_value(value)), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("plain", "plain"),
+        ("=?base64?SGVsbG8=?=", "Hello"),
+        ("=?base64??=", ""),
+        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+        ("SGVsbG8=", "SGVsbG8="),
+        ("=?base64?=", "=?base64?="),
+    ],
+)
+def test_what_is_not_quite_encoded_stands_for_itself(text: str, value: str) -> None:
+    assert decode_value(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("=?base64?SGVsbG8?=", "=?base64?SGVsbG8==?=", "=?base64?SGVs bG8=?=", "=?base64?SGVsbG8-?="),
+        *("=?base64?SGVsbG9=?=", "=?base64?/w==?=", "grün", "a\tb", "a\x00b", "\x7f"),
+    ],
+)
+def test_what_no_client_would_write_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"an illegal character|no legal Base64 of UTF-8"):
+        decode_value(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("1", True), ("True", True), ("7.0", 7), ("", 0), ("+7", 7), (" 7", 7), ("\u0667", 7), ("x", 7)),
+        *(("null", None), ("[]", []), ("{}", {}), ("7", [7]), ("A", "a"), ("7", 7.5), ("9" * 100, 10**100 - 1)),
+    ],
+)
+def test_another_value_is_another(text: str, value: Any) -> None:
+    assert not same_value(text, value)
 
 
 # --- challenges

@@ -330,3 +330,59 @@ async def test_sampling_is_asked_alike() -> None:
 async def test_an_empty_elicitation_capability_means_forms() -> None:
     async with raw(greet) as client:
         question(await ask(client, caps={"elicitation": {}}))
+
+
+# --- questions by the letter of the protocol
+
+
+@tool
+async def named(context: ToolContext) -> str:
+    RUNS.append("top")
+    first = await context.ask("elicitation/create", {"message": str(len(RUNS))}, key="first")
+    second = await context.ask("roots/list", {}, key="second")
+    return f"{first['action']}, {len(second['roots'])} roots"
+
+
+ROOTS = {"elicitation": {}, "roots": {}}
+
+
+async def test_a_question_with_a_key_is_known_by_that_whatever_it_asks() -> None:
+    async with raw(named) as client:
+        key, request, state = question(await ask(client, name="named", caps=ROOTS))
+        assert (key, request) == ("first", {"method": "elicitation/create", "params": {"message": "1"}})
+        key, request, state = question(await ask(client, {"first": accept()}, state, name="named", caps=ROOTS))
+        assert (key, request) == ("second", {"method": "roots/list", "params": {}})
+        answer = await ask(client, {"second": {"roots": []}}, state, name="named", caps=ROOTS)
+        assert text_of(answer) == "accept, 0 roots"
+
+
+async def test_one_who_knows_the_keys_may_answer_before_being_asked_and_is_remembered() -> None:
+    async with raw(named) as client:
+        both = {"first": accept(), "second": {"roots": []}, "third": accept()}
+        assert text_of(await ask(client, both, name="named", caps=ROOTS)) == "accept, 0 roots"
+        key, _, state = question(await ask(client, {"first": accept()}, name="named", caps=ROOTS))
+        assert key == "second"
+        answer = await ask(client, {"second": {"roots": [{}]}}, state, name="named", caps=ROOTS)
+        assert text_of(answer) == "accept, 1 roots"
+        for wrong in (12345, None, "accept", []):
+            assert question(await ask(client, {"first": wrong}, name="named", caps=ROOTS))[0] == "first"
+
+
+async def test_a_capability_that_such_a_question_needs_is_named() -> None:
+    async with raw(named) as client:
+        answer = await ask(client, {"first": accept()}, name="named", caps={})
+        assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
+
+
+async def test_a_state_belongs_to_who_began_the_call() -> None:
+    class Named:
+        """Not data, and no two of these are equal."""
+
+    async with raw(greet) as client:
+        client.service.principal = {"user": "ada", "roles": ["a"]}
+        key, _, state = question(await ask(client))
+        for other in (None, {"user": "eve", "roles": ["a"]}, "ada", Named()):
+            client.service.principal = other
+            assert (await ask(client, {key: accept(name="Ada")}, state))["error"]["code"] == -32602
+        client.service.principal = {"roles": ["a"], "user": "ada"}
+        assert question(await ask(client, {key: accept(name="Ada")}, state))[0] != key

@@ -127,6 +127,26 @@ async def test_in_this_process_nobody_can_be_asked(asking: str, what: str) -> No
     assert result == ToolResult(f"the client does not offer {what}", is_error=True)
 
 
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("roots/list", "the client does not offer roots"),
+        ("elicitation/create", "the client does not offer elicitation"),
+        ("sampling/createMessage", "the client does not offer sampling"),
+        (
+            "tools/list",
+            "method: expected one of elicitation/create, sampling/createMessage, roots/list, got 'tools/list'",
+        ),
+    ],
+)
+async def test_what_a_client_cannot_be_asked_is_said(method: str, text: str) -> None:
+    @tool
+    async def ask(context: ToolContext) -> str:
+        return str(await context.ask(method, {}))
+
+    assert (await ask.call(None)) == ToolResult(text, is_error=True)
+
+
 async def test_every_word_of_a_context_is_a_checkpoint_over_a_connection() -> None:
     @tool
     async def speak(context: ToolContext) -> str:

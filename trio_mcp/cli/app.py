@@ -89,7 +89,7 @@ def _app() -> App:
         "       trio-mcp call TOOL [JSON] --url URL [--header 'NAME: ${VAR}'] [--bearer-env VAR] [--json]\n"
         "       trio-mcp call TOOL [JSON] [--json] -- COMMAND ARGS…",
     )
-    app.command(serve, usage="Usage: trio-mcp serve MODULE:TOOLS")
-    app.command(gateway, usage="Usage: trio-mcp gateway --config FILE")
+    app.command(serve, usage="Usage: trio-mcp serve MODULE:TOOLS [--http [HOST:]PORT]")
+    app.command(gateway, usage="Usage: trio-mcp gateway --config FILE [--http [HOST:]PORT]")
     app.command(demo, usage="Usage: trio-mcp demo")
     return app

@@ -1,4 +1,4 @@
-"""`trio-mcp gateway`: all servers of a configuration file behind one server, over stdio."""
+"""`trio-mcp gateway`: all servers of a configuration file behind one server, over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..models.server import Server
 from ..nursery import bare_nursery
 from ..server.stdio import check_standard_streams
 from .endpoint import Endpoint
-from .running import serve_standard_streams, stopped_by_signals
+from .running import stopped_by_signals
+from .serving import Address, HttpOption, serve_at
 from .targets import chosen_servers
 from .terminal import CommandError, relay
 
@@ -30,15 +31,19 @@ WITHIN = "TRIO_MCP_GATEWAY"
 def gateway(
     *,
     config: Annotated[Path, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")],
+    http: HttpOption = None,
 ) -> int:
-    """Serve the tools of all servers of a file over stdin and stdout, until the client closes or a signal arrives.
+    """Serve the tools of all servers of a file over stdin and stdout, until the client closes, or over HTTP.
 
-    A server that fails is reported on stderr, where the servers' own stderr goes too, and is started again.
+    SIGTERM and SIGINT stop it: what runs may end, within some seconds. A server that fails is reported on stderr,
+    where the servers' own stderr goes too, and is started again.
     """
-    try:
-        check_standard_streams()  # before a server's pipe can take the number of one that is closed
-    except RuntimeError as error:
-        raise CommandError(str(error)) from error
+    address = None if http is None else Address.parse(http)
+    if address is None:
+        try:
+            check_standard_streams()  # before a server's pipe can take the number of one that is closed
+        except RuntimeError as error:
+            raise CommandError(str(error)) from error
     file, around = os.path.realpath(config), os.environ.get(WITHIN, "").split(os.pathsep)
     if file in around:
         raise CommandError(f"{config} starts this gateway, which would start it again, without end")
@@ -46,11 +51,11 @@ def gateway(
     if not servers:
         raise CommandError(f"{config} has no server that could be started")
     within = os.pathsep.join([*filter(None, around), file])
-    trio.run(_gateway, [_prepared(server, within) for server in servers])
+    trio.run(_gateway, [_prepared(server, within) for server in servers], address)
     return 0
 
 
-async def _gateway(servers: list[Server]) -> None:
+async def _gateway(servers: list[Server], address: Address | None) -> None:
     redactors = {server.name: server.redactor for server in servers}
 
     def say(name: str, line: str) -> None:
@@ -68,7 +73,7 @@ async def _gateway(servers: list[Server]) -> None:
         with opening:
             async with open_gateway(servers, on_stderr=say) as server:
                 watching.cancel()  # from now on a signal ends the serving, not whatever runs
-                await serve_standard_streams(server, stop)
+                await serve_at(address, server, stop)
 
 
 def _prepared(server: Server, within: str) -> Server:

@@ -14,9 +14,6 @@ from contextlib import asynccontextmanager
 import trio
 
 from ..nursery import bare_nursery
-from ..server.registry import ToolServer
-from ..server.stdio import serve_stdio
-from .terminal import CommandError
 
 
 def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
@@ -61,18 +58,6 @@ async def stopped_by_signals() -> AsyncIterator[trio.Event]:
             nursery.start_soon(watch)
             yield stop
             nursery.cancel_scope.cancel()
-
-
-async def serve_standard_streams(server: ToolServer, stop: trio.Event) -> None:
-    """Serve over stdin and stdout.
-
-    Raises:
-        CommandError: one of them is closed.
-    """
-    try:
-        await serve_stdio(server, stop=stop)
-    except RuntimeError as error:
-        raise CommandError(str(error)) from error
 
 
 def _signals() -> list[signal.Signals]:

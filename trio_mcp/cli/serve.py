@@ -1,4 +1,4 @@
-"""`trio-mcp serve`: publish tools of a Python module over stdio."""
+"""`trio-mcp serve`: publish tools of a Python module, over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from cyclopts import Parameter
 
 from ..server.registry import ToolServer
 from ..tools.tool import Tool
-from .running import serve_standard_streams, stopped_by_signals
+from .running import stopped_by_signals
+from .serving import Address, HttpOption, serve_at
 from .terminal import CommandError
 
 
 def serve(
     target: Annotated[str, Parameter(name="MODULE:TOOLS", help="A tool, a list of tools or a ToolServer.")],
     /,
+    *,
+    http: HttpOption = None,
 ) -> int:
-    """Serve tools over stdin and stdout, until the client closes or SIGTERM or SIGINT arrives.
+    """Serve tools over stdin and stdout, until the client closes, or over HTTP.
 
-    The working directory is on sys.path, so that a module beside you is found.
+    SIGTERM and SIGINT stop it: what runs may end, within some seconds. The working directory is on sys.path, so
+    that a module beside you is found. Over HTTP the environment's TRIO_MCP_SIGNING_KEY, at least 16 bytes, is
+    shared by all processes that serve the same clients.
     """
+    address = None if http is None else Address.parse(http)
     with redirect_stdout(sys.stderr):  # what the module prints is not for the client
         server = _found(target)
-    trio.run(_serve, server)
+    trio.run(_serve, server, address)
     return 0
 
 
-async def _serve(server: ToolServer) -> None:
+async def _serve(server: ToolServer, address: Address | None) -> None:
     async with stopped_by_signals() as stop:
-        await serve_standard_streams(server, stop)
+        await serve_at(address, server, stop)
 
 
 def _found(target: str) -> ToolServer:

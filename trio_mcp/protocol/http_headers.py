@@ -26,6 +26,7 @@ ANNOTATION = "x-mcp-header"
 # RFC 9110, "Tokens".
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PLAIN = re.compile(r"[\x20-\x7e]*")
+_INTEGER = re.compile(r"-?[0-9]+")
 _HEAD, _TAIL = "=?base64?", "?="
 #: Integers beyond this are not exact in JavaScript, and the specification refuses them in a header.
 _LARGEST = 2**53 - 1
@@ -115,6 +116,43 @@ def encode_value(value: Any) -> str:
     if _PLAIN.fullmatch(value) and value == value.strip() and not looks_encoded:
         return value
     return _HEAD + base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii") + _TAIL
+
+
+def decode_value(text: str) -> str:
+    """What a header's value stands for: the inverse of `encode_value`, but for the type.
+
+    Raises:
+        ValueError: it has a character that a header cannot have, or is no legal Base64.
+
+    >>> decode_value("plain"), decode_value("=?base64?Z3LDvG4=?="), decode_value("=?BASE64?eA==?=")
+    ('plain', 'grün', '=?BASE64?eA==?=')
+    """
+    if not _PLAIN.fullmatch(text):
+        raise ValueError("an illegal character")
+    if not (text.startswith(_HEAD) and text.endswith(_TAIL) and len(text) >= len(_HEAD) + len(_TAIL)):
+        return text
+    try:
+        encoded = text[len(_HEAD) : -len(_TAIL)]
+        decoded = base64.b64decode(encoded, validate=True)
+        if base64.b64encode(decoded).decode("ascii") != encoded:
+            raise ValueError("bits are left over")
+        return decoded.decode("utf-8", "surrogatepass")
+    except ValueError:  # binascii.Error and UnicodeDecodeError are
+        raise ValueError("no legal Base64 of UTF-8") from None
+
+
+def same_value(text: str, value: Any) -> bool:
+    """Whether a decoded header says the same as an argument: integers as numbers, the rest as text.
+
+    >>> same_value("007", 7), same_value("true", True), same_value("True", True), same_value("7", "7")
+    (True, True, False, True)
+    """
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    if isinstance(value, int | float):
+        # Longer than any integer that a header may have, and int() is quadratic.
+        return len(text) < 32 and _INTEGER.fullmatch(text) is not None and int(text) == value
+    return isinstance(value, str) and text == value
 
 
 _CHALLENGE = re.compile(

@@ -19,11 +19,20 @@ from ..tools.context import LEVELS, OnProgress
 from .rounds import digest
 
 #: What a client must have declared to be asked something.
-CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling"}
+CAPABILITY_OF = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
 
 
 class Peer(Protocol):
-    """The way back to the client that a request came from."""
+    """The way back to the client that a request came from.
+
+    `principal` is who the client is, where somebody has looked into that.
+    """
+
+    principal: Any
 
     def notify(self, method: str, params: bytes) -> None:
         """Send a notification that belongs to the request."""
@@ -33,8 +42,6 @@ class Peer(Protocol):
 
 
 class _Call:
-    principal: Any = None
-
     def __init__(
         self,
         peer: Peer,
@@ -44,6 +51,7 @@ class _Call:
         level: str | None,
     ) -> None:
         self._peer = peer
+        self.principal = peer.principal
         self.meta = meta
         self.client_info = client_info
         self._capabilities = capabilities
@@ -77,7 +85,7 @@ class _Call:
 class LegacyCall(_Call):
     """A call of a session that began with `initialize`."""
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
+    async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
         if not self._offers(method):
             await trio.lowlevel.checkpoint()
             raise NotOfferedError(CAPABILITY_OF[method])
@@ -91,12 +99,14 @@ class ModernCall(_Call):
     the client lacks for that. `scope` is where it runs.
 
     A question is known by what it asks: the answer to one never serves another, also where the function asks
-    from several tasks, or asks something else when it runs again.
+    from several tasks, or asks something else when it runs again. One that the function names is known by that
+    name: a client that knows it may answer before it is asked (`unasked`).
     """
 
-    def __init__(self, *args: Any, answers: Mapping[str, Any]) -> None:
+    def __init__(self, *args: Any, answers: Mapping[str, Any], unasked: Mapping[str, Any]) -> None:
         super().__init__(*args)
-        self._answers = answers
+        self._answers = dict(answers)
+        self._unasked = unasked
         self.questions: dict[str, Any] = {}
         self.missing: str | None = None
         self.scope = trio.CancelScope()
@@ -108,12 +118,18 @@ class ModernCall(_Call):
         known = {key: answer for key, answer in self._answers.items() if answer is not None}
         return {**known, **dict.fromkeys(self.questions)}
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        name = digest(method, params)[:16]
-        self._asked[name] += 1
-        key = f"{name}-{self._asked[name]}"
-        answer = self._answers.get(key)
-        if answer is not None:
+    async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
+        if key is None:
+            name = digest(method, params)[:16]
+            self._asked[name] += 1
+            key = f"{name}-{self._asked[name]}"
+            answer = self._answers.get(key)
+        else:
+            answer = self._answers.get(key)
+            if answer is None:
+                answer = self._unasked.get(key)
+        if isinstance(answer, dict):
+            self._answers[key] = answer
             await trio.lowlevel.checkpoint()
             return answer
         if self._offers(method):

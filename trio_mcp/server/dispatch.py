@@ -50,6 +50,9 @@ logger = logging.getLogger("trio_mcp.server")
 #: What is left to do for a request: gives the encoded result, or raises RequestError.
 Work = Callable[[], Awaitable[bytes]]
 
+#: What a modern client can ask for.
+MODERN_METHODS = frozenset({"server/discover", "subscriptions/listen", "tools/call", "tools/list"})
+
 _OFFERED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
 #: The one revision in which a client may send several messages as one (basic, "Batching").
 _WITH_BATCHES = "2025-03-26"
@@ -59,12 +62,21 @@ class Session:
     """One client of a `ToolServer`.
 
     `announce` sends a notification that belongs to no request: legacy clients hear of list changes so.
+    `signing_key` takes the place of the server's own.
+
+    Requests of the modern era leave nothing behind in it: clients of that era may share one.
     """
 
-    def __init__(self, server: ToolServer, announce: Callable[[str, bytes], None]) -> None:
+    def __init__(
+        self,
+        server: ToolServer,
+        announce: Callable[[str, bytes], None],
+        *,
+        signing_key: bytes | None = None,
+    ) -> None:
         self._server = server
         self._announce = announce
-        self._rounds = Rounds(server.signing_key)
+        self._rounds = Rounds(signing_key or server.signing_key)
         self._version: str | None = None  # legacy: as agreed on in `initialize`
         self._client_info: dict[str, Any] | None = None
         self._capabilities: dict[str, Any] = {}
@@ -105,6 +117,14 @@ class Session:
                 check_modern(meta)
                 return self._begin_modern(id_, method, found, meta, peer)
             return self._begin_legacy(method, found, meta, peer)
+
+    def begin_checked(self, id_: Id, method: str, params: Params, peer: Peer, era: Era) -> bytes | Work:
+        """`begin` for whoever has read the params, and in the modern era has checked the metadata."""
+        with _told(method):
+            meta = params.meta or {}
+            if era == "modern":
+                return self._begin_modern(id_, method, params, meta, peer)
+            return self._begin_legacy(method, params, meta, peer)
 
     def _begin_modern(
         self, id_: Id, method: str, params: Params, meta: dict[str, Any], peer: Peer
@@ -224,7 +244,8 @@ class Session:
             meta.get(META_CLIENT_INFO),
             meta[META_CAPABILITIES],
             meta.get(META_LOG_LEVEL),
-            answers=self._answers(params),
+            answers=self._answers(params, peer.principal),
+            unasked=_given(params),
         )
         return partial(self._finish_modern, tool, params, call)
 
@@ -244,12 +265,12 @@ class Session:
                         **self._modern_members,
                         "resultType": "input_required",
                         "inputRequests": call.questions,
-                        "requestState": self._rounds.seal(_digest(params), call.state),
+                        "requestState": self._rounds.seal(_digest(params, call.principal), call.state),
                     }
                 )
             return encode_result(result, "modern", self._server)
 
-    def _answers(self, params: Params) -> dict[str, Any]:
+    def _answers(self, params: Params, principal: Any) -> dict[str, Any]:
         """The answers so far by question; None where one was asked and is not answered yet.
 
         Only what was asked counts (basic/patterns/mrtr: unknown keys are ignored), and only in the one call.
@@ -258,8 +279,8 @@ class Session:
             return {}
         if not isinstance(params.request_state, str):
             raise RequestError(INVALID_PARAMS, "requestState: expected a string")
-        answers = self._rounds.unseal(_digest(params), params.request_state)
-        given = params.input_responses if isinstance(params.input_responses, dict) else {}
+        answers = self._rounds.unseal(_digest(params, principal), params.request_state)
+        given = _given(params)
         for key, answer in answers.items():
             if answer is None and isinstance(given.get(key), dict):
                 answers[key] = given[key]
@@ -302,10 +323,15 @@ def _not_found(method: str) -> RequestError:
     return RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
 
 
-def _digest(params: Params) -> str:
-    """What the state of a call is bound to: the tool and its arguments, however they are spelled."""
+def _given(params: Params) -> dict[str, Any]:
+    return params.input_responses if isinstance(params.input_responses, dict) else {}
+
+
+def _digest(params: Params, principal: Any) -> str:
+    """What the state of a call is bound to: the caller, the tool, and its arguments, however they are spelled."""
     arguments = bytes(params.arguments)
+    caller = () if principal is None else (principal,)
     try:
-        return digest("tools/call", params.name, decode_json(arguments) or {} if arguments else {})
+        return digest("tools/call", params.name, decode_json(arguments) or {} if arguments else {}, *caller)
     except ProtocolError:
-        return digest("tools/call", params.name, arguments)
+        return digest("tools/call", params.name, arguments, *caller)

@@ -85,17 +85,35 @@ def check_modern(meta: dict[str, Any]) -> None:
     Raises:
         RequestError: something is missing, or the revision is not served.
     """
-    version = meta[META_VERSION]
-    if not isinstance(version, str):
+    check_complete(meta)
+    check_served(meta)
+
+
+def check_complete(meta: dict[str, Any]) -> None:
+    """Check that the metadata is all there, whatever the revision.
+
+    Raises:
+        RequestError: something is missing, or is of another type.
+    """
+    if not isinstance(meta.get(META_VERSION), str):
         raise RequestError(INVALID_PARAMS, f"params._meta: {META_VERSION}: expected a string")
     if not isinstance(meta.get(META_CAPABILITIES), dict):
         raise RequestError(INVALID_PARAMS, f"params._meta: {META_CAPABILITIES}: expected an object")
+    info = meta.get(META_CLIENT_INFO)
+    if info is not None and not isinstance(info, dict):
+        raise RequestError(INVALID_PARAMS, f"params._meta: {META_CLIENT_INFO}: expected an object")
+
+
+def check_served(meta: dict[str, Any]) -> None:
+    """Check that the revision of complete metadata is served.
+
+    Raises:
+        RequestError: it is not; `data` says which are.
+    """
+    version = meta[META_VERSION]
     if version not in MODERN_VERSIONS:
         raise RequestError(
             UNSUPPORTED_PROTOCOL_VERSION,
             f"protocol revision {version[:100]} is not supported",
             {"supported": SUPPORTED, "requested": version},
         )
-    info = meta.get(META_CLIENT_INFO)
-    if info is not None and not isinstance(info, dict):
-        raise RequestError(INVALID_PARAMS, f"params._meta: {META_CLIENT_INFO}: expected an object")

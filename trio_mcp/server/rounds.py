@@ -22,7 +22,8 @@ from ..protocol.messages import INVALID_PARAMS, decode_json, reencode_json
 #: Seconds that a state is good for: as long as people take to answer a form.
 EXPIRY = 600
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+# Who is calling may be any object: one that is no data is known by its type alone.
+_encode = msgspec.json.Encoder(order="sorted", enc_hook=lambda value: type(value).__qualname__).encode
 
 
 class Rounds:
@@ -63,5 +64,5 @@ def digest(*parts: Any) -> str:
     try:
         encoded = _encode(parts)
     except UnicodeEncodeError:  # lone surrogates
-        encoded = json.dumps(parts, sort_keys=True).encode()
+        encoded = json.dumps(parts, sort_keys=True, default=lambda value: type(value).__qualname__).encode()
     return hashlib.sha256(encoded).hexdigest()

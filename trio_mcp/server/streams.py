@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import trio
@@ -31,6 +32,8 @@ class StreamService:
 
     `grace` is how many seconds answers in flight get once the client has sent its last byte.
     """
+
+    principal: Any = None  # whoever holds the other end
 
     def __init__(
         self,

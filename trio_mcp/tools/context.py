@@ -22,6 +22,9 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 #: The levels of log messages, the least important first (server/utilities/logging).
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
+#: What a client can be asked (client/elicitation, client/sampling, client/roots).
+ASKABLE = ("elicitation/create", "sampling/createMessage", "roots/list")
+
 Schema = TypeVar("Schema")
 
 logger = logging.getLogger("trio_mcp.tools")
@@ -41,8 +44,8 @@ class CallContext(Protocol):
     async def log(self, level: str, data: Any) -> None:
         """Send a log message, if the client wants that level."""
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask the client something and wait for its result."""
+    async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
+        """Ask the client something and wait for its result. `key` names the question (modern)."""
 
 
 class LocalCall:
@@ -58,8 +61,8 @@ class LocalCall:
     async def log(self, level: str, data: Any) -> None:
         logger.log(logging.INFO, "%s: %s", level, data)
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        raise NotOfferedError("elicitation" if method == "elicitation/create" else "sampling")
+    async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
+        raise NotOfferedError({"elicitation/create": "elicitation", "roots/list": "roots"}.get(method, "sampling"))
 
 
 class ToolContext:
@@ -169,4 +172,29 @@ class ToolContext:
         answer = await self._call.ask("sampling/createMessage", params)
         if not isinstance(answer, dict):
             raise ProtocolError("sampling/createMessage was answered with something that is no object")
+        return answer
+
+    async def ask(self, method: str, params: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
+        """Ask the client by the letter of the protocol, where `elicit` and `sample` are too narrow.
+
+        Blocks until it has answered; runs again as `elicit` tells.
+
+        Args:
+            method: "elicitation/create", "sampling/createMessage" or "roots/list".
+            params: the request's params, such as a form's schema of your own.
+            key: what the question is called towards modern clients, which otherwise get a name made from what is
+                asked. A client that knows the name may answer before it is asked.
+
+        Returns:
+            The result as it came, unchecked.
+
+        Raises:
+            ValueError: a client cannot be asked that.
+            NotOfferedError: the client does not offer it.
+        """
+        if method not in ASKABLE:
+            raise ValueError(f"method: expected one of {', '.join(ASKABLE)}, got {method!r}")
+        answer = await self._call.ask(method, params, key)
+        if not isinstance(answer, dict):
+            raise ProtocolError(f"{method} was answered with something that is no object")
         return answer

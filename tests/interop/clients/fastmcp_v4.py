@@ -10,14 +10,16 @@ from typing import Any
 
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from tour import Person, Wire, failure, tour, wire
 
 
 async def main(mode: Any, command: str, *args: str) -> Wire:
     person = Person()
 
-    def transport() -> StdioTransport:
+    def transport() -> Any:
+        if not args:
+            return StreamableHttpTransport(command)  # the URL of a server
         return StdioTransport(command, list(args), env=dict(os.environ), keep_alive=False)
 
     async def on_elicit(message: str, response_type: Any, params: Any, context: Any) -> Any:

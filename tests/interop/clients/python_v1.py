@@ -10,20 +10,25 @@ from typing import Any
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 from tour import Person, Wire, failure, tour, wire
 
 
 async def main(_mode: str, command: str, *args: str) -> Wire:
-    parameters = StdioServerParameters(command=command, args=list(args), env=dict(os.environ))
+    def streams() -> Any:
+        if not args:
+            return streamable_http_client(command)  # the URL of a server
+        return stdio_client(StdioServerParameters(command=command, args=list(args), env=dict(os.environ)))
+
     person = Person()
 
     async def on_elicit(context: Any, params: Any) -> ElicitResult:
         return ElicitResult.model_validate(person.answer(wire(params)))
 
     async with (
-        stdio_client(parameters) as streams,
-        ClientSession(*streams, elicitation_callback=on_elicit) as session,
+        streams() as ends,
+        ClientSession(*ends[:2], elicitation_callback=on_elicit) as session,
     ):
 
         async def tools() -> Any:
@@ -42,7 +47,7 @@ async def main(_mode: str, command: str, *args: str) -> Wire:
             **await tour(tools, call, person),
             "unknown": await failure(session.call_tool("nonesuch", {})),
         }
-    async with stdio_client(parameters) as streams, ClientSession(*streams) as session:  # nobody to ask
+    async with streams() as ends, ClientSession(*ends[:2]) as session:  # nobody to ask
         await session.initialize()
         report["nobody"] = await failure(session.call_tool("ask", {}))
     return report

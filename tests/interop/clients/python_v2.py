@@ -14,7 +14,9 @@ from tour import Person, Wire, failure, tour, wire
 
 
 async def main(mode: Any, command: str, *args: str) -> Wire:
-    parameters = StdioServerParameters(command=command, args=list(args), env=dict(os.environ))
+    parameters: Any = command  # the URL of a server
+    if args:
+        parameters = StdioServerParameters(command=command, args=list(args), env=dict(os.environ))
     person = Person()
 
     async def on_elicit(context: Any, params: Any) -> ElicitResult:

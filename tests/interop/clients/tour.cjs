@@ -1,7 +1,8 @@
 // What the clients in JavaScript do with the demo server: everything it has, as tour.py in Python.
 //
 // A driver is run as `node driver.cjs MODE COMMAND...`, with NODE_PATH where the clients are installed; it starts the
-// server with that command and prints one JSON report, which test_foreign_clients.py judges.
+// server with that command, or connects to the URL that stands there alone, and prints one JSON report, which
+// test_foreign_clients.py judges.
 "use strict";
 
 const TEXT = "grün \u2028 \u{1f40d}\r\n\x0b";

@@ -1,8 +1,9 @@
 """What the clients in Python do with the demo server: everything it has. Each driver brings its own `call`.
 
 A driver is run by the interpreter of its client's environment as `driver.py MODE COMMAND...`; it starts the server
-with that command and prints one JSON report, which test_foreign_clients.py judges. Results stand in the report as
-the client gives them, in the spelling of the wire. The same tour in JavaScript: tour.cjs.
+with that command, or connects to the URL that stands there alone, and prints one JSON report, which
+test_foreign_clients.py judges. Results stand in the report as the client gives them, in the spelling of the wire.
+The same tour in JavaScript: tour.cjs.
 """
 
 from __future__ import annotations
@@ -57,8 +58,13 @@ async def failure(call: Awaitable[Any]) -> Wire:
         return wire(about)
 
 
-async def tour(tools: Callable[[], Awaitable[Any]], call: Call, person: Person) -> Wire:
-    """Call everything."""
+async def tour(
+    tools: Callable[[], Awaitable[Any]],
+    call: Call,
+    person: Person,
+    gather: Callable[..., Awaitable[Any]] = asyncio.gather,
+) -> Wire:
+    """Call everything. `gather` awaits many at once."""
     progress: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(done: float, total: float | None, message: str | None) -> None:
@@ -69,7 +75,7 @@ async def tour(tools: Callable[[], Awaitable[Any]], call: Call, person: Person) 
         return str(result["content"][0]["text"])
 
     return {
-        "tools": [wire(tool) for tool in await tools()],
+        "tools": [tool if isinstance(tool, dict) else wire(tool) for tool in await tools()],
         "echo": await call("echo", {"text": TEXT}),
         "add": await call("add", {"a": 2, "b": 0.5}),
         "misfit": await call("add", {"a": "x", "b": 1}),
@@ -77,7 +83,7 @@ async def tour(tools: Callable[[], Awaitable[Any]], call: Call, person: Person) 
         "progress": progress,
         "flaky": [await call("flaky", {}), await call("flaky", {})],
         "picture": await call("picture", {}),
-        "together": await asyncio.gather(*(echo(str(number)) for number in range(TOGETHER))),
+        "together": await gather(*(echo(str(number)) for number in range(TOGETHER))),
         "ask": [await call("ask", {}) for _ in range(4)],
         "asked": person.asked,
     }

@@ -3,6 +3,7 @@
 
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
 const { Person, failure, report, tour } = require("./tour.cjs");
 
@@ -11,9 +12,16 @@ const me = { name: "interop", version: "0" };
 report(async (_mode, command, args) => {
   const person = new Person();
   const server = { command, args, env: process.env };
-  const transport = new StdioClientTransport(server);
+  // The command may be the URL of a server.
+  const connect = () =>
+    args.length ? new StdioClientTransport(server) : new StreamableHTTPClientTransport(new URL(command));
+  const transport = connect();
+  const tell = transport.setProtocolVersion?.bind(transport);
   let revision;
-  transport.setProtocolVersion = (agreed) => (revision = agreed); // where a transport is told
+  transport.setProtocolVersion = (agreed) => { // where a transport is told
+    revision = agreed;
+    tell?.(agreed);
+  };
   const client = new Client(me, { capabilities: { elicitation: { form: {} } } });
   client.setRequestHandler(ElicitRequestSchema, async (request) => person.answer(request.params));
   await client.connect(transport);
@@ -24,7 +32,7 @@ report(async (_mode, command, args) => {
   await client.close();
 
   const other = new Client(me, { capabilities: {} }); // one that has nobody to ask
-  await other.connect(new StdioClientTransport(server));
+  await other.connect(connect());
   found.nobody = await failure(other.callTool({ name: "ask", arguments: {} }));
   await other.close();
   return found;

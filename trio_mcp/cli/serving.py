@@ -1,0 +1,84 @@
+"""Where a command serves: over stdin and stdout, or at an HTTP address."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import trio
+from attrs import frozen
+from cyclopts import Parameter
+
+from ..nursery import bare_nursery
+from ..server.http import serve_http
+from ..server.registry import ToolServer
+from ..server.stdio import serve_stdio
+from .terminal import CommandError, note
+
+HttpOption = Annotated[
+    str | None,
+    Parameter(name="--http", help="Serve over HTTP there, [HOST:]PORT, instead of over stdin and stdout."),
+]
+
+#: Processes behind one load balancer share it: any of them can go on with a call that another one began.
+KEY_VARIABLE = "TRIO_MCP_SIGNING_KEY"
+
+
+@frozen
+class Address:
+    """Where to listen.
+
+    >>> Address.parse("8000"), Address.parse("0.0.0.0:80"), Address.parse("[::1]:80")
+    (Address(host='127.0.0.1', port=8000), Address(host='0.0.0.0', port=80), Address(host='::1', port=80))
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """What `[HOST:]PORT` means.
+
+        Raises:
+            CommandError: it is none.
+        """
+        host, colon, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+        if not host or not (port.isdecimal() and port.isascii() and int(port[:6]) < 65536):
+            raise CommandError(f"--http takes [HOST:]PORT, such as 8000 or 0.0.0.0:8000, got {text!r}")
+        return cls(host, int(port))
+
+
+async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event) -> None:
+    """Serve over HTTP at an address, or over stdin and stdout, until the client closes or `stop` is set.
+
+    Raises:
+        CommandError: a descriptor is closed, the address is taken, or hypercorn is missing.
+    """
+    try:
+        if address is None:
+            await serve_stdio(server, stop=stop)
+        else:
+            await _serve_http(server, address, stop)
+    except (RuntimeError, OSError) as error:
+        raise CommandError(str(error)) from error
+
+
+async def _serve_http(server: ToolServer, address: Address, stop: trio.Event) -> None:
+    key = os.environ.get(KEY_VARIABLE, "").encode("utf-8", "surrogateescape") or None
+    if key is not None and len(key) < 16:
+        raise CommandError(f"{KEY_VARIABLE}: expected at least 16 bytes")
+    async with bare_nursery() as nursery:
+
+        async def serve(task_status: trio.TaskStatus[str]) -> None:
+            await serve_http(
+                server,
+                host=address.host,
+                port=address.port,
+                stop=stop,
+                signing_key=key,
+                task_status=task_status,
+            )
+
+        url: str = await nursery.start(serve)
+        note(f"{server.name} is served at {url}")

@@ -1,0 +1,264 @@
+"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that knows hypercorn."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..nursery import bare_nursery
+from .app import MAX_BODY, MAX_RUNNING, MAX_SESSIONS, SESSION_IDLE, STOP_GRACE, HttpApp
+from .guard import Guard, is_loopback
+from .registry import ToolServer
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hypercorn.config import Config
+
+    from .guard import Authorize
+
+logger = logging.getLogger("trio_mcp.server")
+
+#: Connections that wait to be accepted: a burst of clients must not be refused by the kernel.
+BACKLOG = 1024
+#: Bytes of a request's head: the arguments that a tool wants in headers are part of it.
+MAX_HEAD = 64 * 2**10
+#: Seconds that a connection without a request is kept, or one with half a head. Hypercorn keeps one as long that
+#: its client has closed, so that longer would cost a descriptor for each client of the last minute.
+KEEP_ALIVE = 5.0
+#: Seconds that the kernel waits for a client that reads nothing (a send cannot be cancelled in hypercorn), and
+#: after which it asks one that says nothing whether it is still there.
+UNREAD_PATIENCE = 60
+
+
+def asgi_app(
+    server: ToolServer,
+    *,
+    path: str = "/mcp",
+    allowed_hosts: Collection[str] | None = None,
+    allowed_origins: Collection[str] | None = None,
+    authorize: Authorize | None = None,
+    signing_key: bytes | None = None,
+    max_body: int = MAX_BODY,
+    max_running: int = MAX_RUNNING,
+    max_sessions: int = MAX_SESSIONS,
+    session_idle: float = SESSION_IDLE,
+) -> HttpApp:
+    """A server as an ASGI application, for any ASGI server on trio and for mounting (basic/transports).
+
+    Modern requests are stateless: any number of processes may serve them, if they share a `signing_key`. Clients
+    of the legacy era have sessions, which live in one process. Where nobody runs the ASGI lifespan, as in apps
+    that are mounted, calls of the legacy era end with the request that they came with.
+
+    Args:
+        server: what to serve.
+        path: where, below the place where it is mounted.
+        allowed_hosts: the names in `Host` that are served, with or without a port; `"*"` for any. None: names of
+            this machine alone where requests come in on a loopback address, any name elsewhere.
+        allowed_origins: the origins whose web pages may send requests, such as "https://example.com"; `"*"` for
+            any. None: as with `allowed_hosts`. Requests without an `Origin` come from no web page.
+        authorize: async, is given the headers of each request, names in lower case. What it returns is the
+            `principal` of `ToolContext`; what it raises refuses the request with 401 and a challenge, for which
+            an `AuthError` says more. Sessions and questions belong to one principal: return something that is
+            equal from one request to the next, such as a user's name.
+        signing_key: takes the place of the server's own, at least 16 bytes.
+        max_body: bytes of one request; beyond it 413.
+        max_running: calls at once; beyond it 503 with Retry-After.
+        max_sessions: sessions of the legacy era, and streams; beyond it 503 with Retry-After.
+        session_idle: seconds without use after which a session ends. Calls that run, and open streams, are use.
+
+    Raises:
+        TypeError, ValueError: an option is none; it says which.
+
+    Example:
+        >>> from trio_mcp import ToolServer, asgi_app
+        >>> app = asgi_app(ToolServer("mine"), path="/tools")  # hypercorn --worker-class trio module:app
+        >>> app
+        <HttpApp of <ToolServer 'mine', 0 tools> at /tools, 0 running>
+    """
+    if not isinstance(server, ToolServer):
+        raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
+    if not isinstance(path, str):
+        raise TypeError(f"path: expected str, got {type(path).__name__}")
+    if not path.startswith("/"):
+        raise ValueError(f"path: expected something that begins with a slash, got {path!r}")
+    if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
+        raise ValueError("signing_key: expected at least 16 bytes")
+    bounds = {"max_body": max_body, "max_running": max_running, "max_sessions": max_sessions}
+    for name, bound in bounds.items():
+        if type(bound) is not int or bound < 1:
+            raise ValueError(f"{name}: expected an integer of at least 1, got {bound!r}")
+    if isinstance(session_idle, bool) or not session_idle > 0:
+        raise ValueError(f"session_idle: expected seconds above 0, got {session_idle!r}")
+    return HttpApp(
+        server,
+        path=path,
+        guard=Guard(allowed_hosts=allowed_hosts, allowed_origins=allowed_origins, authorize=authorize),
+        signing_key=signing_key,
+        max_body=max_body,
+        max_running=max_running,
+        max_sessions=max_sessions,
+        session_idle=session_idle,
+    )
+
+
+async def serve_http(
+    server: ToolServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    stop: trio.Event | None = None,
+    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
+    **options: Any,
+) -> None:
+    """Serve over Streamable HTTP, with hypercorn (the extra `server`).
+
+    Blocks until `stop` is set: then no connection is accepted, streams end, calls that run get 5 s, and what
+    still runs is cancelled.
+
+    Args:
+        server: what to serve.
+        host: the address to listen on. On others than loopback ones everybody in the network can reach the tools:
+            think of `authorize`, and of `allowed_hosts`.
+        port: the port; 0 takes a free one.
+        stop: set it to stop in order.
+        task_status: reports the URL once requests are taken (`nursery.start`).
+        **options: those of `asgi_app`.
+
+    Raises:
+        OSError: the address cannot be listened on.
+        RuntimeError: hypercorn is not installed.
+        TypeError, ValueError: an option is none.
+
+    Example:
+        >>> import trio
+        >>> from trio_mcp import ToolServer, serve_http
+        >>> server = ToolServer("mine")
+        >>> if __name__ == "__main__":  # doctest: +SKIP
+        ...     trio.run(serve_http, server)
+    """
+    try:
+        from hypercorn.trio import serve
+    except ImportError as error:
+        raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
+    if options.get("allowed_hosts") is None and not is_loopback(host):
+        options["allowed_hosts"] = ["*"]
+        # A socket for every address also takes what comes in on the loopback one.
+        options["allowed_origins"] = options.get("allowed_origins") or ["*"]
+    app = asgi_app(server, **options)
+    stopping = trio.Event() if stop is None else stop
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(one) for one in await _bound(host, port)]
+        addresses: set[tuple[str, int]] = {one.getsockname()[:2] for one in sockets}
+        port = sockets[0].getsockname()[1]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}{options.get('path', '/mcp')}"
+
+        async def wait_stop() -> None:
+            await stopping.wait()
+            app.stop()
+
+        async def cut_off() -> None:
+            """End what a client that reads nothing holds up: hypercorn shields its sends."""
+            await stopping.wait()
+            await trio.sleep(STOP_GRACE + 1)
+            _shut_down(addresses)
+
+        async with bare_nursery() as nursery:
+            nursery.start_soon(cut_off)
+            await serve(
+                app,
+                _config(sockets),
+                mode="asgi",
+                shutdown_trigger=wait_stop,
+                task_status=_Started(task_status, url),
+            )
+            nursery.cancel_scope.cancel()
+
+
+class _Started:
+    """Reports the URL where hypercorn would report its own idea of it."""
+
+    def __init__(self, task_status: trio.TaskStatus[str], url: str) -> None:
+        self._task_status = task_status
+        self._url = url
+
+    def started(self, _: Any = None) -> None:
+        self._task_status.started(self._url)
+
+
+def _config(sockets: list[socket.socket]) -> Config:
+    from hypercorn.config import Config, Sockets
+
+    class BoundConfig(Config):
+        """What is bound already: hypercorn would bind inside its nurseries, and leave it open if that fails."""
+
+        def create_sockets(self) -> Sockets:
+            return Sockets([], sockets, [])
+
+    config = BoundConfig()
+    config.backlog = BACKLOG
+    config.h11_max_incomplete_size = MAX_HEAD
+    config.keep_alive_timeout = KEEP_ALIVE
+    config.keep_alive_max_requests = 10**9  # nothing of a connection grows with its requests
+    config.graceful_timeout = STOP_GRACE
+    config.include_server_header = False
+    config.errorlog = logger
+    config.accesslog = None
+    return config
+
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """A socket for each address of a name; for the first alone where the port is not given.
+
+    Raises:
+        OSError: there is none that can be listened on.
+    """
+    found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # Before IPv6, which a machine may have in name alone.
+    found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
+    sockets: list[socket.socket] = []
+    for family, kind, protocol, _, address in found if port else found[:1]:
+        try:
+            one = socket.socket(family, kind, protocol)
+        except OSError:
+            if family == socket.AF_INET6 and sockets:
+                continue
+            raise
+        sockets.append(one)
+        try:
+            if os.name == "posix":
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
+            one.setblocking(False)
+            one.bind(address)
+        except OSError:
+            sockets.pop().close()
+            if family == socket.AF_INET6 and sockets:
+                continue
+            for other in sockets:
+                other.close()
+            raise
+    return sockets
+
+
+def _shut_down(addresses: set[tuple[str, int]]) -> None:
+    """Shut down every connection that was accepted at these addresses, whoever holds it."""
+    everywhere = {port for host, port in addresses if host in ("0.0.0.0", "::")}
+    with suppress(OSError):  # there is no such directory
+        for entry in os.listdir("/dev/fd"):
+            # It may be no socket, one of another family, or closed meanwhile.
+            with suppress(OSError, LookupError), socket.socket(fileno=os.dup(int(entry))) as one:
+                local = one.getsockname()[:2]
+                if (local in addresses or local[1] in everywhere) and one.getpeername():
+                    one.shutdown(socket.SHUT_RDWR)
