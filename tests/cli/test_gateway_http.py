@@ -36,10 +36,8 @@ async def test_tools_of_all_servers_are_called_at_one_endpoint_until_a_signal(tm
             async with open_connection(Server("g", url=url, protocol=era)) as client:
                 names = [tool.remote_name for tool in client.tools]
                 assert {name.partition("__")[2].partition("__")[0] for name in names} == {"one", "two"}
-                answers = []
                 for name in ("one", "two"):
-                    answers.append((await client.call_tool(f"mcp__{name}__echo", {"text": name})).content)
-                assert answers == ["one", "two"]
+                    assert (await client.call_tool(f"mcp__{name}__echo", {"text": name})).content == name
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
 
