@@ -18,9 +18,11 @@ from ..errors import (
     ProtocolError,
     RequestError,
     ServerStoppedError,
+    SkippedToolError,
     UnknownToolError,
 )
 from ..models.result import InputRequired, ToolResult, read_call_result
+from ..models.tool import ToolSpec
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import Id, decode_json, encode_any
 from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
@@ -31,7 +33,7 @@ from ..transports.base import Handlers, Transport
 from .asking import Asking
 from .headers import RequestHeaders
 from .inbound import Inbound
-from .listing import Entries, choose_tools, list_entries
+from .listing import Entries, choose_tools, judge_entries, list_entries
 from .mending import is_corrected, reopen_session
 from .meta import RequestMeta
 from .requests import Requests, Statistics
@@ -233,7 +235,8 @@ class Connection:
     async def _relist(self) -> None:
         noticed = self._changes.noticed
         listed = await self._list()
-        tools, warnings = await choose_tools(listed.entries, self, self.name, self.wanted, self.headers)
+        judged = await judge_entries(listed.entries, self.wanted, self._requests.headers)
+        tools, warnings = choose_tools(judged, self, self.name, self.wanted)
         self._tools, self._warnings = tools, listed.warnings + warnings
         self._changes.listed = noticed
 
@@ -259,22 +262,18 @@ class Connection:
         """
         return watching(self, self._changes)
 
-    # --- for import_tools, with `wanted`: see `ToolSource`
+    async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
+        """The server's list now, for `import_tools`: each entry as it is listed, or why it cannot be used.
 
-    @property
-    def headers(self) -> RequestHeaders | None:
-        """What knows the headers of requests: modern, over HTTP."""
-        return self._requests.headers
-
-    async def list_entries(self) -> tuple[bytes, ...]:
-        """Every entry of the server's list now, as JSON; `tools` stays. What is odd about pages is logged."""
+        The filter is applied, and `tools` stays. What is odd about pages is logged. Raises as `refresh_tools`.
+        """
         if "tools" not in self.capabilities:
             await trio.lowlevel.checkpoint()
             return ()
         listed = await self._list()
         for warning in listed.warnings:
             logger.warning('server "%s": %s', self.name, warning)
-        return listed.entries
+        return await judge_entries(listed.entries, self.wanted, self._requests.headers)
 
     # --- the end
 
