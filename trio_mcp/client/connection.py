@@ -125,7 +125,8 @@ class Connection:
             InvalidArgumentsError: the arguments are not one JSON object; nothing was sent.
             RequestError: the server answered with a JSON-RPC error.
             ProtocolError: the answer is none; the server is at fault.
-            ServerStoppedError: the server went away.
+            ServerStoppedError: the server went away. Over HTTP it is this one request that failed.
+            AuthError: the server refused it with 401 or 403 (HTTP).
             trio.ClosedResourceError: the connection was closed here.
 
         Example:
@@ -143,7 +144,13 @@ class Connection:
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> tuple[bytes, ToolResult]:
-        """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result."""
+        """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result.
+
+        Example:
+            >>> async def verbatim(connection):
+            ...     as_sent, _ = await connection.call_tool_raw("get_current_time", {"timezone": "Europe/Rome"})
+            ...     return as_sent
+        """
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
         if self._client.wanted is not None and name not in self._client.wanted:
@@ -168,7 +175,7 @@ class Connection:
 
         Raises:
             InvalidArgumentsError: `params` is no mapping of JSON values; nothing was sent.
-            RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: as `call_tool`.
+            RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: as `call_tool`.
 
         Example:
             >>> async def resources(connection):
@@ -193,8 +200,8 @@ class Connection:
         """List the tools again, every page; replace `tools` and `warnings`.
 
         Raises:
-            RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: the listing failed; the
-                previous list stays.
+            RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the listing
+                failed, as a call may; the previous list stays.
         """
         await self._client.refresh_tools()
 
@@ -202,11 +209,11 @@ class Connection:
         """Follow changes of the list: a context manager that gives an async iterator of tuples of `Tool`.
 
         After each change (many at once count as one) `tools` is replaced and the new tuple is given out; changes
-        since the last listing come first. A listing that fails is raised from the iterator, and the old list
-        stays. The iterator ends when the connection is closed.
+        since the last listing come first. The iterator ends when the connection is closed.
 
         Raises:
-            ServerStoppedError: from the iterator, when the connection is lost.
+            RequestError, ProtocolError, ServerStoppedError, AuthError: from the iterator, when a listing fails
+                (the old list stays, and the next change is waited for), or when the connection is lost.
 
         Example:
             >>> async def follow(connection):

@@ -121,7 +121,8 @@ async def connect(
     """Open a connection that lives in your nursery, until `aclose`, until it is lost, or until that is cancelled.
 
     Like any task it keeps the nursery open. A lost connection does not cancel the nursery. Arguments and errors
-    are those of `open_connection`; a cancel scope around this call bounds only the opening.
+    are those of `open_connection`, and TypeError where `nursery` is none; a cancel scope around this call bounds
+    only the opening.
 
     Example:
         >>> async def main(server):
@@ -167,7 +168,7 @@ async def open_connections(
 
     Raises:
         InvalidServerError: an argument is wrong, or two servers have one name; nothing was started.
-        ServerStartError: with "raise", a server did not come up.
+        ServerStartError, AuthError, NotImplementedError: with "raise", as `open_connection`.
 
     Example:
         >>> async def main(servers):

@@ -86,8 +86,8 @@ class ToolWatch:
         """Wait for the next change; the new tools.
 
         Raises:
-            RequestError, ProtocolError: listing failed; the old list stays; the next change is waited for.
-            ServerStoppedError: the connection was lost.
+            RequestError, ProtocolError, ServerStoppedError, AuthError: listing failed, and the old list stays; the
+                next change can be waited for. Or the connection was lost, and each try raises that.
             StopAsyncIteration: it was closed.
         """
         await trio.lowlevel.checkpoint()

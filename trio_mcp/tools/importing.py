@@ -69,8 +69,9 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
 
     Raises:
         TypeError: `prefix` or `policy` is of the wrong type; nothing was sent.
-        RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: the list could not be had; the
-            server is at fault, and there are no tools. One tool that cannot be used is no reason to raise.
+        RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the list could not
+            be had, as in `Connection.refresh_tools`, and there are no tools. One tool that cannot be used is no
+            reason to raise.
 
     Example:
         >>> import trio

@@ -1,7 +1,8 @@
 """One request over HTTP and its answer: what the messages of a reply are, and where they go.
 
 The reply is read by the task that made the request: there is nothing to correlate, and progress is delivered by
-the reader itself. Knows nothing of sessions, and no method of MCP but that of progress.
+the reader itself. Only what a legacy server sends on some other stream has to find its request: that is handed on.
+Knows nothing of sessions, and no method of MCP but that of progress.
 """
 
 from __future__ import annotations
