@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
+import attrs
 import msgspec
 import trio
 
@@ -37,6 +38,14 @@ class _ProgressToken(msgspec.Struct):
 _decode_token = msgspec.json.Decoder(_ProgressToken).decode
 
 
+@attrs.define
+class Counts:
+    """What all exchanges of one connection have read: bytes of messages, and how many were none."""
+
+    bytes_in: int = 0
+    skipped: int = 0
+
+
 class Exchange:
     """One request, from its first byte to its answer; or, without an id, a stream of the server's own messages.
 
@@ -49,6 +58,7 @@ class Exchange:
         self,
         server: str,
         handlers: Handlers,
+        counts: Counts,
         elsewhere: Callable[[Line], None],
         progress_token: int | None = None,
         on_progress: OnProgress | None = None,
@@ -57,7 +67,7 @@ class Exchange:
         self.answer: bytes | Exception | None = None
         self.scope = trio.CancelScope()
         self.is_reporting = False
-        self.skipped = 0
+        self._counts = counts
         self._elsewhere = elsewhere
         self._server = server
         self._handlers = handlers
@@ -82,6 +92,7 @@ class Exchange:
         """
         if reply.media_type == JSON:
             body = await reply.read()
+            self._counts.bytes_in += len(body)
             for message in read_line(body):
                 await self._take(message)
             if self.answer is None:
@@ -113,13 +124,14 @@ class Exchange:
                 self._take_now(message)
 
     def _messages(self, buffer: EventBuffer, chunk: bytes) -> Iterator[Line]:
+        self._counts.bytes_in += len(chunk)
         for event in buffer.feed(chunk):
             if event.event not in ("", "message") or not event.data:
                 continue
             try:
                 yield from read_line(event.data.encode("utf-8", "surrogatepass"))
             except ProtocolError:
-                self.skipped += 1
+                self._counts.skipped += 1
 
     async def refused(self, reply: Reply) -> Exception:
         """The error of a 4xx or 5xx: the JSON-RPC error in its body, where there is one for this request."""
@@ -128,6 +140,7 @@ class Exchange:
             if reply.media_type != EVENTS:
                 with trio.move_on_after(REFUSAL_PATIENCE):
                     body = await reply.read(MAX_REFUSAL)
+            self._counts.bytes_in += len(body)
             messages = read_line(body)
         except (ServerStoppedError, ProtocolError):
             messages = ()
