@@ -25,7 +25,7 @@ from .connection import Connection
 from .headers import RequestHeaders
 from .inbound import Inbound
 from .listing import Entries, choose_tools, judge_entries, list_entries
-from .mending import is_corrected, reopen_session
+from .mending import correct, reopen_session
 from .meta import RequestMeta
 from .requests import Requests
 from .watching import Changes
@@ -100,7 +100,7 @@ class Client:
             self.requests.meta = RequestMeta(meta)
             if self.server is not None and self.server.url is not None:
                 self.requests.headers = RequestHeaders(agreed.version)
-                self.requests.correct = partial(is_corrected, self)
+                self.requests.correct = partial(correct, self)
         self._transport.negotiated(agreed.version)
         if agreed.era == "legacy":
             # basic/lifecycle: "the client MUST send an `initialized` notification"

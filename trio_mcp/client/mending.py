@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("trio_mcp.client")
 
 
-async def is_corrected(client: Client, method: str, error: RequestError) -> bool:
-    """Whether a modern request that was refused with this error is to be made once more."""
+async def correct(client: Client, method: str, error: RequestError) -> bool:
+    """Mend what a modern request was refused for; whether it is to be made once more."""
     # server/tools: on HeaderMismatch a client "SHOULD" list the tools again, rebuild the headers and retry once.
     if error.code == HEADER_MISMATCH and method == "tools/call":
         try:

@@ -18,7 +18,7 @@ from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..protocol.framing import MAX_LINE
 from ..protocol.messages import Line, read_error, read_line
 from ..protocol.pending import as_number
-from .base import Handlers, OnProgress
+from .base import Handlers, OnRawProgress
 from .http import Reply, status_text
 from .pending_call import PROGRESS_WAITING
 from .sse import EventBuffer
@@ -61,7 +61,7 @@ class Exchange:
         counts: Counts,
         elsewhere: Callable[[Line], None],
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
     ) -> None:
         self.id: int | None = None
         self.answer: bytes | Exception | None = None
@@ -162,8 +162,8 @@ class Exchange:
         elif self.id is None:
             self._elsewhere(message)
 
-    def takes_progress(self, params: bytes) -> bool:
-        """Whether progress that came on the server's own stream is this request's. It waits for `deliver`."""
+    def keep_progress(self, params: bytes) -> bool:
+        """Keep progress from the server's own stream for `deliver`; False where it is not this request's."""
         if self._on_progress is None or not self._is_ours(params):
             return False
         if self._waiting is None:

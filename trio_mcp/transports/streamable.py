@@ -17,7 +17,7 @@ from ..errors import MCPError, RequestError, ServerStoppedError, renewed
 from ..protocol.messages import Id, Line, answer_line, encode_json, notification_line, request_line
 from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
-from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnProgress, TransportStatistics
+from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from .exchange import EVENTS, JSON, Counts, Exchange
 from .http import HttpWire, Reply, status_text
 from .session import Session, SessionLostError
@@ -42,7 +42,7 @@ class HttpTransport:
         self._redactor = server.redactor
         self._wire = HttpWire(server)
         self._handlers = handlers
-        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._is_lost)
+        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._lose)
         self._is_legacy = False
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
@@ -67,7 +67,7 @@ class HttpTransport:
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
     ) -> bytes:
@@ -158,7 +158,7 @@ class HttpTransport:
         for exchange in self._pending.waiters():
             exchange.scope.cancel()
 
-    def _is_lost(self, reason: str, status: int | None) -> ServerStoppedError:
+    def _lose(self, reason: str, status: int | None) -> ServerStoppedError:
         error = ServerStoppedError(self._name, reason, status=status, redactor=self._redactor)
         if not self._closing.is_set():
             self._lost = error
@@ -174,7 +174,7 @@ class HttpTransport:
 
     # --- exchanges
 
-    def _exchange(self, progress_token: int | None = None, on_progress: OnProgress | None = None) -> Exchange:
+    def _exchange(self, progress_token: int | None = None, on_progress: OnRawProgress | None = None) -> Exchange:
         elsewhere = self._came_elsewhere
         return Exchange(self._name, self._handlers, self._counts, elsewhere, progress_token, on_progress)
 
@@ -264,7 +264,9 @@ class HttpTransport:
         """
         if message.method is not None:
             params = bytes(message.params)
-            any(exchange.takes_progress(params) for exchange in self._pending.waiters())
+            for waiting in self._pending.waiters():
+                if waiting.keep_progress(params):
+                    break
             return
         if not self._is_legacy:
             self._pending.late += 1
