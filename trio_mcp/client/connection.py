@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """One server, open. Made by `open_connection`, `connect` and `open_connections`, which also end it.
+    """One server, open. Made by `open_connection`, `connect`, `open_connections` and `open_memory_connection`.
+
+    Any number of tasks may use it at once; it ends with the scope that opened it. Once it has ended its calls
+    raise the error that it was lost by, or `trio.ClosedResourceError` after a close.
 
     Attributes:
         server: as configured; None for a server in this process.
@@ -90,7 +93,10 @@ class Connection:
 
     @property
     def stderr_tail(self) -> str:
-        """The last 64 KiB of a server process's stderr, as text; bytes that are no UTF-8 show as U+FFFD."""
+        """The last 64 KiB of a server process's stderr, as text; bytes that are no UTF-8 show as U+FFFD.
+
+        Empty where there is no process of ours: over HTTP, in memory.
+        """
         return self._client.stderr_tail
 
     def statistics(self) -> Statistics:
@@ -239,8 +245,8 @@ class Connection:
     async def aclose(self) -> None:
         """Close the connection: calls in flight fail, the server's processes end. From any task, repeatedly.
 
-        Blocks until everything is gone, within the server's `stop_timeout` and a fixed bound. Cancelling it
-        stops the waiting, not the closing.
+        Over HTTP the session ends instead, where there is one. Blocks until everything is gone, within the
+        server's `stop_timeout` and a fixed bound. Cancelling it stops the waiting, not the closing.
         """
         self._client.close_soon()
         await self._client.wait_gone()

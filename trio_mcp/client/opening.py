@@ -6,7 +6,7 @@ How lifetimes hold together, in one place:
   loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
 - Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
 - The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
-  server's `stop_timeout` and the constants of transports/process.py.
+  server's `stop_timeout` and the constants of transports/process.py, over HTTP by those of streamable.py.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ async def open_connection(
     on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Connection]:
-    """Start a server, agree on a protocol revision, list its tools; the usual form.
+    """Start a server, or reach one by its `url`; agree on a protocol revision, list its tools. The usual form.
 
     An async context manager that gives a `Connection`. When its body ends, however it ends, the server's whole
-    process group ends too. An exception of the body leaves as it is, never inside a group. A cancel scope around
-    it bounds the body too; what bounds only the opening is `Server.start_timeout`.
+    process group ends too; over HTTP it is the session that ends. An exception of the body leaves as it is, never
+    inside a group. A cancel scope around it bounds the body too; what bounds only the opening is
+    `Server.start_timeout`.
 
     Args:
         server: how to reach it.
@@ -87,7 +88,7 @@ async def open_connection(
             connection; what it raises is logged, and the server is told "cancel".
         on_log: a plain function `(level, logger, data)` for each log message of the server; without it they go to
             the logger `trio_mcp.server.<name>`.
-        on_stderr: a plain function for each line that the server writes to stderr (a str without its end).
+        on_stderr: a plain function for each line that the server writes to stderr (a str without its end); stdio.
 
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
