@@ -17,7 +17,7 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #   models/              what crosses the wire: servers, content blocks, tools as listed, results
 #   tools/               from "a tool on a server" to "a tool my agent can use"
 #   transports/          move requests and answers: processes, streams, HTTP
-#   client/              Connection, and the scopes that open one
+#   client/              Connection, the Client behind it, and the scopes that open one
 #   server/              ToolServer, and what serves it
 #   memory               both ends in one process
 #   config               the mcpServers JSON that every MCP host reads

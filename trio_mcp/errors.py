@@ -131,7 +131,9 @@ class ServerStartError(_ServerError):
 class ServerStoppedError(_ServerError):
     """The server went away while it was in use; attributes as in `ServerStartError`.
 
-    Every pending call gets one, and so does each later call, at once.
+    Every pending call gets one, and so does each later call, at once. Over HTTP it tells of one request that
+    failed, by the network or with `status`: the connection stays, and the next call may succeed. Only a session
+    that cannot be made anew ends it for all.
     """
 
     _happened = "stopped"

@@ -72,6 +72,7 @@ async def open_gateway(
 
     Raises:
         InvalidServerError: something is no `Server`, or two have one name; nothing was started.
+        TypeError, ValueError: `name`, `version` or `instructions` is none; likewise.
 
     Example:
         >>> from trio_mcp import load_servers, open_gateway, serve_stdio

@@ -69,5 +69,5 @@ async def open_memory_connection(
             nursery.start_soon(serve, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(Link(name=name, protocol=protocol, start=start), options) as connection:
-            yield connection
+        async with opened(Link(name=name, protocol=protocol, start=start), options) as client:
+            yield client.connection

@@ -205,8 +205,8 @@ async def open_script(
             nursery.start_soon(played.play, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(Link(name=name, protocol=protocol, start=start), Options(name, **options)) as connection:
-            yield connection
+        async with opened(Link(name=name, protocol=protocol, start=start), Options(name, **options)) as client:
+            yield client.connection
 
 
 class _Lines:

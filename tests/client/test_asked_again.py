@@ -40,13 +40,13 @@ async def test_the_state_comes_back_as_it_was_under_a_new_id_and_in_that_request
     script += wire((">", {"method": "tools/call", "id": "@next"}), ("<", {"id": "@next", "result": DONE}))
     seen: list[str] = []
     async with open_script(script, protocol="modern", on_elicit=decline) as connection:
-        handed_over = connection._transport._hand_over  # type: ignore[attr-defined]
+        handed_over = connection._client._transport._hand_over  # type: ignore[attr-defined]
 
         def spy(line: bytes, *rest: Any, **more: Any) -> None:
             seen.append(line.decode())
             handed_over(line, *rest, **more)
 
-        connection._transport._hand_over = spy  # type: ignore[attr-defined]
+        connection._client._transport._hand_over = spy  # type: ignore[attr-defined]
         await connection.call_tool("t")
         await connection.call_tool("t")
     sent = [json.loads(line) for line in seen]

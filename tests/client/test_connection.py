@@ -17,6 +17,21 @@ from trio_mcp.transports.process import TERM_GRACE
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin", "API_KEY": "s3cret-s3cret"}, stop_timeout=5)
 
 
+# --- what it shows
+
+
+async def test_a_connection_shows_what_programs_use_and_nothing_that_only_the_package_does(host: FakeHost) -> None:
+    with trio.fail_after(5):
+        async with open_connection(SERVER) as connection:
+            shown = {name for name in dir(connection) if not name.startswith("_")}
+    assert shown == {
+        *("server", "name", "server_info", "capabilities", "protocol_version", "instructions"),
+        *("tools", "warnings", "refresh_tools", "watch_tools", "list_specs"),
+        *("call_tool", "call_tool_raw", "request"),
+        *("done", "wait_done", "error", "aclose", "stderr_tail", "statistics"),
+    }
+
+
 # --- closing
 
 

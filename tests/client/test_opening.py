@@ -65,7 +65,7 @@ async def with_a_crash(body: Callable[[], Awaitable[None]]) -> None:
     """A connection one of whose own tasks crashes beside this body."""
     with trio.fail_after(5):
         async with open_connection(SERVER) as connection:
-            connection.start_soon(crash)
+            connection._client.start_soon(crash)
             await body()
 
 

@@ -325,6 +325,27 @@ async def test_what_else_is_in_a_stream_is_no_answer(nursery: trio.Nursery, era:
     assert progress == [(1, None, "grün")]
 
 
+async def test_what_comes_on_the_servers_own_stream_is_counted_too(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    said = f"data: {json.dumps(notice('of/tomorrow', padding='x' * 5_000))}\n\ndata: {{not json\n\n".encode()
+    go = trio.Event()
+
+    async def speak(exchange: Exchange) -> None:
+        await exchange.events()
+        await go.wait()
+        await exchange.events(said)
+        await exchange.line.wait_closed()
+
+    peer.on["GET"] = speak
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            before = connection.statistics()
+            go.set()
+            while (after := connection.statistics()).skipped_lines == before.skipped_lines:
+                await connection.call_tool("echo")
+    assert after.bytes_in - before.bytes_in > len(said)
+
+
 def resumable(peer: HttpPeer, *, events: int, breaks: bool = False) -> list[Exchange]:
     """The tool `long`: its stream ends again and again, and is asked for by the id of its last event."""
     asked: list[Exchange] = []

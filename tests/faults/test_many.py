@@ -119,7 +119,7 @@ async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_me
                         nursery.start_soon(connection.call_tool, "echo", {"x": text})
                     await wait_all_tasks_blocked()
                     assert connection.statistics().calls_in_flight == 20
-                    handed_over = connection._transport.statistics().in_flight
+                    handed_over = connection._client._transport.statistics().in_flight
                     assert 8 <= handed_over <= 9
                     scope.cancel()
             assert connection.error is None

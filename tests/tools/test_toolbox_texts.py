@@ -62,7 +62,7 @@ async def test_a_tool_that_the_connection_hides_is_unknown_too() -> None:
     async with open_memory_connection(server) as connection:
         (found,) = connection.tools
         toolbox = Toolbox([found])
-        connection.wanted = frozenset({"other"})
+        connection._client.wanted = frozenset({"other"})
         outcome = await run_one(toolbox, "mcp__memory__add", {"a": 1})
     assert outcome.content == 'unknown tool "mcp__memory__add"'
 

@@ -6,7 +6,7 @@ Called by the transport's reader, so nothing here blocks or runs a user's code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -99,7 +99,7 @@ class Inbound:
             return
         self._log.put(level, source if isinstance(source, str) else None, data)
 
-    def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Any]:
+    def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Awaitable[None]]:
         """What the transport is to await, in the caller's task, for each progress notification of one request.
 
         Progress that cannot be read is dropped: it is no reason to fail a call.

@@ -1,6 +1,7 @@
-"""tools/list, page by page, to the end; and what is made of the entries.
+"""tools/list, page by page, to the end; how its entries are judged, and what tools they make.
 
-No page may make this loop for ever, and no entry may cost another.
+No page may make this loop for ever, and no entry may cost another. The entries are judged here for
+`Connection.tools`, where a skipped one becomes a warning, and for `import_tools`, where it is data.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from typing import Any
 
 import attrs
 import msgspec
+import trio
 from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
+from ..models.tool import ToolSpec, judge_entry
 from ..protocol.messages import decode_json, encode_any, reencode_json
 from ..redaction import Redactor
-from ..tools.judging import HeaderRules, judged_entries
 from ..tools.tool import Tool, ToolCaller, remote_tool
+from .headers import RequestHeaders
 
 #: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
 MAX_PAGES = 1_000
 MAX_ENTRIES = 100_000
+#: Entries that are judged in one go: a few milliseconds.
+ENTRIES_AT_ONCE = 500
 
 
 class _Page(msgspec.Struct):
@@ -80,30 +85,52 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redac
     return Entries(tuple(entries), tuple(warnings))
 
 
-async def choose_tools(
-    entries: Iterable[bytes],
+async def judge_entries(
+    entries: Iterable[bytes], wanted: frozenset[str] | None, headers: RequestHeaders | None
+) -> tuple[ToolSpec | SkippedToolError, ...]:
+    """Judge entries one by one, in their order; those whose names the filter hides are left out.
+
+    `wanted` keeps only these names of the server's; None keeps all. The first usable occurrence of a name stands,
+    and what is skipped claims nothing, its headers neither.
+    """
+    found: list[ToolSpec | SkippedToolError] = []
+    taken: set[str] = set()
+    check = None if headers is None else headers.check
+    for index, entry in enumerate(entries):
+        if index % ENTRIES_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+        judged = judge_entry(entry, index, taken, check)
+        # An entry without a usable name cannot be told from one that is wanted.
+        if wanted is not None and judged.name and judged.name not in wanted:
+            continue
+        if isinstance(judged, ToolSpec):
+            taken.add(judged.name)
+            if headers is not None:
+                headers.learn(judged)
+        found.append(judged)
+    return tuple(found)
+
+
+def choose_tools(
+    judged: Iterable[ToolSpec | SkippedToolError],
     caller: ToolCaller,
     server_name: str,
     wanted: frozenset[str] | None,
-    headers: HeaderRules | None = None,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools that listed entries make, and warnings: what was skipped and why, what is wanted and not there.
-
-    `wanted` keeps only these names of the server's; None keeps all.
-    """
+    """The tools that judged entries make, and warnings: what was skipped and why, what is wanted and not there."""
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
     offered: set[str] = set()
-    async for judged in judged_entries(entries, wanted, headers):
-        offered.add(judged.name)
-        if isinstance(judged, SkippedToolError):
-            why = f" ({judged.cause})" if judged.reason == "bad-header" else ""
-            warnings.append(f"{judged}{why}")
+    for found in judged:
+        offered.add(found.name)
+        if isinstance(found, SkippedToolError):
+            why = f" ({found.cause})" if found.reason == "bad-header" else ""
+            warnings.append(f"{found}{why}")
             continue
-        tool = remote_tool(judged, caller, server_name)
+        tool = remote_tool(found, caller, server_name)
         if tool.name in tools:
             other = tools[tool.name].remote_name
-            warnings.append(f'tool "{judged.name}" was skipped: its name {tool.name} is that of "{other}" too')
+            warnings.append(f'tool "{found.name}" was skipped: its name {tool.name} is that of "{other}" too')
         else:
             tools[tool.name] = tool
     missing = sorted(name for name in wanted or () if name not in offered)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from ..errors import MCPError, RequestError
@@ -13,18 +14,18 @@ from .negotiating import initialize_again
 
 if TYPE_CHECKING:
     from ..transports.base import Transport
-    from .connection import Connection
+    from .client import Client
     from .options import Options
 
 logger = logging.getLogger("trio_mcp.client")
 
 
-async def is_corrected(connection: Connection, method: str, error: RequestError) -> bool:
-    """Whether a modern request that was refused with this error is to be made once more."""
+async def correct(client: Client, method: str, error: RequestError) -> bool:
+    """Mend what a modern request was refused for; whether it is to be made once more."""
     # server/tools: on HeaderMismatch a client "SHOULD" list the tools again, rebuild the headers and retry once.
     if error.code == HEADER_MISMATCH and method == "tools/call":
         try:
-            await connection.refresh_tools()
+            await client.refresh_tools()
         except MCPError:
             return False
         return True
@@ -32,24 +33,25 @@ async def is_corrected(connection: Connection, method: str, error: RequestError)
     return (
         error.code == UNSUPPORTED_PROTOCOL_VERSION
         and isinstance(supported, list)
-        and connection.protocol_version in supported
+        and client.agreed.version in supported
     )
 
 
-async def reopen_session(connection: Connection, transport: Transport, options: Options) -> None:
+async def reopen_session(client: Client, transport: Transport, options: Options) -> None:
     """Legacy: the server has forgotten the session; make a new one, and ask for what the old one had.
 
     Raises:
         MCPError: the handshake failed.
     """
-    connection.protocol_version = await initialize_again(
-        transport, connection.protocol_version, options.client_info, options.elicitor.capabilities
+    version = await initialize_again(
+        transport, client.agreed.version, options.client_info, options.elicitor.capabilities
     )
-    connection.start_soon(_ask_for_logs_again, connection)
+    client.agreed = attrs.evolve(client.agreed, version=version)
+    client.start_soon(_ask_for_logs_again, client)
 
 
-async def _ask_for_logs_again(connection: Connection) -> None:
+async def _ask_for_logs_again(client: Client) -> None:
     try:
-        await connection.ask_for_logs()
+        await client.ask_for_logs()
     except (MCPError, trio.ClosedResourceError) as error:
-        logger.warning('server "%s": logging/setLevel failed: %s', connection.name, error)
+        logger.warning('server "%s": logging/setLevel failed: %s', client.name, error)

@@ -6,7 +6,7 @@ How lifetimes hold together, in one place:
   loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
 - Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
 - The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
-  server's `stop_timeout` and the constants of transports/process.py.
+  server's `stop_timeout` and the constants of transports/process.py, over HTTP by those of streamable.py.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..nursery import bare_nursery
 from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
+from .client import Client
 from .connection import Connection
 from .eliciting import OnElicit
 from .link import Link, link_to
@@ -72,11 +73,12 @@ async def open_connection(
     on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> AsyncIterator[Connection]:
-    """Start a server, agree on a protocol revision, list its tools; the usual form.
+    """Start a server, or reach one by its `url`; agree on a protocol revision, list its tools. The usual form.
 
     An async context manager that gives a `Connection`. When its body ends, however it ends, the server's whole
-    process group ends too. An exception of the body leaves as it is, never inside a group. A cancel scope around
-    it bounds the body too; what bounds only the opening is `Server.start_timeout`.
+    process group ends too; over HTTP it is the session that ends. An exception of the body leaves as it is, never
+    inside a group. A cancel scope around it bounds the body too; what bounds only the opening is
+    `Server.start_timeout`.
 
     Args:
         server: how to reach it.
@@ -86,7 +88,7 @@ async def open_connection(
             connection; what it raises is logged, and the server is told "cancel".
         on_log: a plain function `(level, logger, data)` for each log message of the server; without it they go to
             the logger `trio_mcp.server.<name>`.
-        on_stderr: a plain function for each line that the server writes to stderr (a str without its end).
+        on_stderr: a plain function for each line that the server writes to stderr (a str without its end); stdio.
 
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
@@ -104,8 +106,8 @@ async def open_connection(
     link, options = _checked(
         server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
     )
-    async with opened(link, options) as connection:
-        yield connection
+    async with opened(link, options) as client:
+        yield client.connection
 
 
 async def connect(
@@ -120,7 +122,8 @@ async def connect(
     """Open a connection that lives in your nursery, until `aclose`, until it is lost, or until that is cancelled.
 
     Like any task it keeps the nursery open. A lost connection does not cancel the nursery. Arguments and errors
-    are those of `open_connection`; a cancel scope around this call bounds only the opening.
+    are those of `open_connection`, and TypeError where `nursery` is none; a cancel scope around this call bounds
+    only the opening.
 
     Example:
         >>> async def main(server):
@@ -137,9 +140,9 @@ async def connect(
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
     async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
-        async with opened(link, options) as connection:
-            task_status.started(connection)
-            await connection.wait_gone()
+        async with opened(link, options) as client:
+            task_status.started(client.connection)
+            await client.wait_gone()
 
     connection: Connection = await nursery.start(live)
     return connection
@@ -166,7 +169,7 @@ async def open_connections(
 
     Raises:
         InvalidServerError: an argument is wrong, or two servers have one name; nothing was started.
-        ServerStartError: with "raise", a server did not come up.
+        ServerStartError, AuthError, NotImplementedError: with "raise", as `open_connection`.
 
     Example:
         >>> async def main(servers):
@@ -192,8 +195,8 @@ async def open_connections(
 
     async def hold(link: Link, checked: Options) -> None:
         try:
-            async with opened(link, checked) as connection:
-                connections[link.name] = connection
+            async with opened(link, checked) as client:
+                connections[link.name] = client.connection
                 settle()
                 # The body dies first. Its end sets the event, whatever ends it: that is the bound.
                 with trio.CancelScope(shield=True):
@@ -232,49 +235,49 @@ def _checked(server: Server, **wanted: Any) -> tuple[Link, Options]:
 
 
 @asynccontextmanager
-async def opened(link: Link, options: Options) -> AsyncIterator[Connection]:
+async def opened(link: Link, options: Options) -> AsyncIterator[Client]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as deliveries:
         for delivery in options.deliveries:
             deliveries.start_soon(delivery.run)
         try:
             async with bare_nursery() as nursery:
-                connection = await _open(nursery, link, options)
+                client = await _open(nursery, link, options)
                 being_cancelled = False
                 try:
-                    yield connection
+                    yield client
                 except trio.Cancelled:
                     being_cancelled = True
                     raise
                 finally:
-                    connection.close_soon(let_leave=being_cancelled)
+                    client.close_soon(let_leave=being_cancelled)
                     nursery.cancel_scope.cancel()  # whoever still listens; the transport is shielded
         finally:
             for delivery in options.deliveries:
                 delivery.finish()
 
 
-async def _open(nursery: trio.Nursery, link: Link, options: Options) -> Connection:
+async def _open(nursery: trio.Nursery, link: Link, options: Options) -> Client:
     """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
-    starts: list[Connection] = []
+    starts: list[Client] = []
     try:
         with trio.move_on_after(math.inf if link.start_timeout is None else link.start_timeout):
             return await _negotiated(nursery, link, options, starts)
         raise _start_error(link, f"it was not ready within {link.start_timeout:g} s (start_timeout)", starts)
     except BaseException:
-        for connection in starts:
-            connection.close_soon()
+        for client in starts:
+            client.close_soon()
         raise
 
 
-async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, starts: list[Connection]) -> Connection:
+async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, starts: list[Client]) -> Client:
     negotiation = Negotiation(link.protocol, ERAS.recall(link.key), restarts=link.restarts)
     on_stderr = None if options.stderr is None else options.stderr.put
     while True:
-        connection = Connection(link.server, link.name, options)
-        transport = await link.start(connection.handlers, on_stderr)
-        connection.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
-        starts.append(connection)
+        client = Client(link.server, link.name, options)
+        transport = await link.start(client.handlers, on_stderr)
+        client.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
+        starts.append(client)
         decision, lost = await negotiate(
             transport, negotiation, options.client_info, options.elicitor.capabilities
         )
@@ -287,9 +290,9 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
     # A pinned era says nothing about what the server would rather speak.
     if link.key is not None and link.protocol == "auto":
         ERAS.remember(link.key, decision.era)
-    connection.agree(decision)
+    client.agree(decision)
     try:
-        await connection.prepare()
+        await client.prepare()
     except (AuthError, InvalidServerError):  # ours to mend: not the server's failure to start
         raise
     except ServerStoppedError as error:
@@ -298,15 +301,15 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
         failure = _start_error(link, f"tools/list failed: {error}", starts)
         failure.__cause__ = _shown(error, link)
     else:
-        return connection
+        return client
     raise failure  # here, where the error is no context of it
 
 
 def _start_error(
-    link: Link, reason: str, starts: list[Connection], lost: ServerStoppedError | None = None
+    link: Link, reason: str, starts: list[Client], lost: ServerStoppedError | None = None
 ) -> ServerStartError:
     """The error of a server that never came up. It tells the last start, with the stderr of both."""
-    tails = [connection.stderr_tail for connection in starts]
+    tails = [client.stderr_tail for client in starts]
     error = ServerStartError(
         link.name,
         (reason or (lost.reason if lost is not None else "")) + link.hint,

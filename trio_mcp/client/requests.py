@@ -47,9 +47,9 @@ class Requests:
 
     def __init__(self, elicitor: Elicitor, inbound: Inbound, redactor: Redactor) -> None:
         self.meta = RequestMeta()
-        #: Modern over HTTP: what makes the headers, and what is done about errors of a kind that one correction
-        #: may mend: whether the request is to be made once more.
+        #: What makes the headers of requests; only modern, over HTTP.
         self.headers: RequestHeaders | None = None
+        #: Asked about each error of a request: whether its cause has been mended, so that once more is worth it.
         self.correct: Callable[[str, RequestError], Awaitable[bool]] | None = None
         self._elicitor = elicitor
         self._inbound = inbound

@@ -18,7 +18,7 @@ from ..errors import AuthError, MCPError, ProtocolError, RequestError, ServerSto
 
 if TYPE_CHECKING:
     from ..tools.tool import Tool
-    from .connection import Connection
+    from .client import Client
 
 logger = logging.getLogger("trio_mcp.client")
 
@@ -73,11 +73,11 @@ class Changes:
 class ToolWatch:
     """An async iterator of the tuples of `Tool` that a connection has after each change of its list."""
 
-    def __init__(self, connection: Connection, changes: Changes) -> None:
-        self._connection = connection
-        self._changes = changes
-        self._seen = changes.listed
-        self._given = connection.tools
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._changes = client.changes
+        self._seen = client.changes.listed
+        self._given = client.tools
 
     def __aiter__(self) -> ToolWatch:
         return self
@@ -86,14 +86,14 @@ class ToolWatch:
         """Wait for the next change; the new tools.
 
         Raises:
-            RequestError, ProtocolError: listing failed; the old list stays; the next change is waited for.
-            ServerStoppedError: the connection was lost.
+            RequestError, ProtocolError, ServerStoppedError, AuthError: listing failed, and the old list stays; the
+                next change can be waited for. Or the connection was lost, and each try raises that.
             StopAsyncIteration: it was closed.
         """
         await trio.lowlevel.checkpoint()
         while True:
-            if self._connection.error is not None:
-                raise renewed(self._connection.error)
+            if self._client.error is not None:
+                raise renewed(self._client.error)
             if self._changes.closed:
                 raise StopAsyncIteration
             if self._seen == self._changes.noticed:
@@ -101,32 +101,33 @@ class ToolWatch:
                 continue
             certain, noticed = self._changes.certain > self._seen, self._changes.noticed
             try:
-                await self._connection.catch_up()
+                await self._client.catch_up()
             except trio.ClosedResourceError:
                 raise StopAsyncIteration from None
             except MCPError:
                 self._seen = noticed  # told once; a cancel, though, loses no change
                 raise
             self._seen = noticed
-            tools = self._connection.tools
+            tools = self._client.tools
             if certain or [tool.spec for tool in tools] != [tool.spec for tool in self._given]:
                 self._given = tools
                 return tools
 
 
 @asynccontextmanager
-async def watching(connection: Connection, changes: Changes) -> AsyncIterator[ToolWatch]:
+async def watching(client: Client) -> AsyncIterator[ToolWatch]:
     """The context of one watcher; the first one of a modern connection starts to listen, the last one ends it."""
+    changes = client.changes
     changes.watchers += 1
-    if changes.watchers == 1 and connection.must_listen and not changes.closed:
+    if changes.watchers == 1 and client.must_listen and not changes.closed:
         changes.listening = trio.CancelScope()
         changes.settled = trio.Event()
-        connection.start_soon(_listen, connection, changes, changes.listening)
+        client.start_soon(_listen, client, changes.listening)
     try:
         if changes.listening is not None:
             with trio.move_on_after(ACKNOWLEDGE_PATIENCE):
                 await changes.settled.wait()
-        yield ToolWatch(connection, changes)
+        yield ToolWatch(client)
     finally:
         changes.watchers -= 1
         if changes.watchers == 0 and changes.listening is not None:
@@ -135,14 +136,14 @@ async def watching(connection: Connection, changes: Changes) -> AsyncIterator[To
 
 
 @trio.lowlevel.enable_ki_protection
-async def _listen(connection: Connection, changes: Changes, scope: trio.CancelScope) -> None:
-    pause = FIRST_PAUSE
+async def _listen(client: Client, scope: trio.CancelScope) -> None:
+    changes, pause = client.changes, FIRST_PAUSE
     with scope:
         while True:
             began = trio.current_time()
             try:
                 # utilities/subscriptions: the answer comes when the server ends the subscription.
-                await connection.listen(_LISTEN)
+                await client.listen(_LISTEN)
             except (RequestError, ProtocolError, AuthError):  # it offers no subscriptions: it never tells
                 changes.settled.set()
                 return
@@ -155,7 +156,7 @@ async def _listen(connection: Connection, changes: Changes, scope: trio.CancelSc
             except trio.ClosedResourceError:
                 return
             except Exception:  # the function that makes the headers of an HTTP server
-                logger.exception('server "%s": changes of its tools are not noticed', connection.name)
+                logger.exception('server "%s": changes of its tools are not noticed', client.name)
                 changes.settled.set()
                 return
             if trio.current_time() - began > LONGEST_PAUSE:

@@ -19,7 +19,7 @@ from ..protocol.arguments import encode_arguments
 from ..tools.context import CallContext
 from ..tools.failures import failure_text
 from ..tools.local import tool as make_tool
-from ..tools.policy import Policy, ToolCall
+from ..tools.policy import ToolCall, as_wrappers
 from ..tools.tool import Arguments, Tool
 from ..tools.wrapping import call_through
 
@@ -57,10 +57,6 @@ def _as_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-def _as_wrappers(wrap: Iterable[Wrapper]) -> tuple[Wrapper, ...]:
-    return Policy(wrap=wrap).wrap  # whose rules these are
-
-
 @attrs.frozen
 class Agent:
     """An agent, as far as `add_agent` needs to know it.
@@ -86,7 +82,7 @@ class Agent:
     name: str
     run: Callable[[str], Awaitable[Any]] = attrs.field(validator=attrs.validators.is_callable())
     tools: tuple[Tool, ...] = attrs.field(default=(), kw_only=True, converter=_as_tools)
-    wrap: tuple[Wrapper, ...] = attrs.field(default=(), kw_only=True, converter=_as_wrappers)
+    wrap: tuple[Wrapper, ...] = attrs.field(default=(), kw_only=True, converter=as_wrappers)
 
 
 def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
@@ -126,7 +122,7 @@ def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
     async def ask(prompt: str) -> Any:
         return await agent.run(prompt)
 
-    tools, wrap = _as_tools(agent.tools), _as_wrappers(agent.wrap)
+    tools, wrap = _as_tools(agent.tools), as_wrappers(agent.wrap)
     for one in tools:
         if not isinstance(one, Tool):
             raise TypeError(f"tools: expected Tool, got {type(one).__name__}")

@@ -11,7 +11,7 @@ from typing import Protocol
 from attrs import frozen
 
 from ..errors import SkippedToolError, ToolImportError
-from .judging import HeaderRules, judged_entries
+from ..models.tool import ToolSpec
 from .policy import NO_POLICY, Policy
 from .tool import Tool, ToolCaller, imported_tool
 
@@ -19,16 +19,8 @@ from .tool import Tool, ToolCaller, imported_tool
 class ToolSource(ToolCaller, Protocol):
     """What an import needs of a connection."""
 
-    @property
-    def wanted(self) -> frozenset[str] | None:
-        """The names that the configured filter keeps; None keeps all."""
-
-    @property
-    def headers(self) -> HeaderRules | None:
-        """What the transport wants of tools in headers; None where it wants nothing."""
-
-    async def list_entries(self) -> tuple[bytes, ...]:
-        """Every entry of the server's list, over all pages, undecoded."""
+    async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
+        """The server's list now, over all pages: a tool as listed, or why it cannot be used, for each entry."""
 
 
 @frozen
@@ -77,8 +69,9 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
 
     Raises:
         TypeError: `prefix` or `policy` is of the wrong type; nothing was sent.
-        RequestError, ProtocolError, ServerStoppedError, trio.ClosedResourceError: the list could not be had; the
-            server is at fault, and there are no tools. One tool that cannot be used is no reason to raise.
+        RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the list could not
+            be had, as in `Connection.refresh_tools`, and there are no tools. One tool that cannot be used is no
+            reason to raise.
 
     Example:
         >>> import trio
@@ -102,10 +95,9 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
         raise TypeError(f"policy: expected Policy, got {type(policy).__name__}")
     tools: list[Tool] = []
     skipped: list[SkippedToolError] = []
-    entries = await connection.list_entries()
-    async for judged in judged_entries(entries, connection.wanted, connection.headers):
-        if isinstance(judged, SkippedToolError):
-            skipped.append(judged)
+    for found in await connection.list_specs():
+        if isinstance(found, SkippedToolError):
+            skipped.append(found)
         else:
-            tools.append(imported_tool(judged, connection, prefix + judged.name, policy or NO_POLICY))
+            tools.append(imported_tool(found, connection, prefix + found.name, policy or NO_POLICY))
     return ImportedTools(tuple(tools), tuple(skipped))

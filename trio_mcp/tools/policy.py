@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 @frozen
 class ToolCall:
-    """One call that a model asked for: its id, the tool's name, the arguments as a mapping or as raw JSON."""
+    """One call that a model asked for.
+
+    Attributes:
+        id: the provider's, which goes back with the outcome.
+        name: the tool's, as the model gave it; whether there is such a tool shows when it runs.
+        arguments: what `Tool.call` takes: a mapping, raw JSON as the model wrote it, or None.
+
+    >>> ToolCall("call_1", "add", '{"a": 2, "b": 3}').name
+    'add'
+    """
 
     id: str
     name: str
@@ -28,7 +37,12 @@ if TYPE_CHECKING:
     Wrapper = Callable[[ToolCall, Proceed], Awaitable[ToolResult]]
 
 
-def _as_wrappers(wrap: Iterable[Wrapper]) -> tuple[Wrapper, ...]:
+def as_wrappers(wrap: Iterable[Wrapper]) -> tuple[Wrapper, ...]:
+    """A `wrap` argument, checked.
+
+    Raises:
+        TypeError: it is no sequence of functions; the message begins with "wrap".
+    """
     if not isinstance(wrap, Iterable):
         raise TypeError(f"wrap: expected a sequence of wrappers, got {type(wrap).__name__}")
     wrappers = tuple(wrap)
@@ -70,8 +84,8 @@ def _check_origin(_: Any, __: Attribute[str | None], value: Any) -> None:
 class Policy:
     """What you decide about a tool. It adds to what the tool's annotations say, and never takes away.
 
-    `Toolbox.run` carries it out. `Tool.call` and `ToolServer` do not; a `ToolServer` refuses a tool that requires
-    approval, since MCP has no channel for that.
+    `Toolbox.run` carries it out. `Tool.call` and `ToolServer` do not; `ToolServer.add_tools` refuses a tool that
+    requires approval, since MCP has no channel for that, and `add_agent` lists it and fails its calls.
 
     Args:
         timeout: seconds that one call may take, with its wrappers; waiting for its turn and for approval apart.
@@ -95,7 +109,7 @@ class Policy:
     max_result_bytes: int | None = field(default=None, validator=_check_max_result_bytes)
     require_approval: bool = field(default=False, validator=_check_flag)
     sequential: bool = field(default=False, validator=_check_flag)
-    wrap: tuple[Wrapper, ...] = field(default=(), converter=_as_wrappers)
+    wrap: tuple[Wrapper, ...] = field(default=(), converter=as_wrappers)
     origin: str | None = field(default=None, validator=_check_origin)
 
 

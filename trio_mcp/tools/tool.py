@@ -118,9 +118,17 @@ class Tool:
 
         Raises:
             InvalidArgumentsError: the arguments are no JSON object; nothing was sent.
-            ServerStoppedError: the server went away.
-            RequestError: the server answered with an error.
-            ProtocolError: the server broke the protocol.
+            RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: as
+                `Connection.call_tool`; a local tool raises none of them.
+
+        Example:
+            >>> import trio
+            >>> from trio_mcp import tool
+            >>> @tool
+            ... def double(number: int) -> int:
+            ...     return 2 * number
+            >>> trio.run(double.call, {"number": 4}).structured
+            8
         """
         return await self.run(arguments, LocalCall(on_progress))
 
@@ -134,6 +142,15 @@ class Tool:
         Raises:
             ToolError: the tool failed; the text is what it said (`ToolResult.content`, as a `Toolbox` has it).
             Exception: everything that `call` raises.
+
+        Example:
+            >>> import trio
+            >>> from trio_mcp import tool
+            >>> @tool
+            ... def double(number: int) -> int:
+            ...     return 2 * number
+            >>> trio.run(double.invoke, '{"number": 4}')
+            '8'
         """
         result = await self.call(arguments)
         if result.is_error:
@@ -141,7 +158,19 @@ class Tool:
         return result.as_text()
 
     def with_policy(self, policy: Policy) -> Tool:
-        """The same tool under another policy, which takes the place of the one it had."""
+        """The same tool under another policy, which takes the place of the one it had.
+
+        Raises:
+            TypeError: this is no `Policy`.
+
+        Example:
+            >>> from trio_mcp import tool
+            >>> @tool
+            ... def pay(amount: int) -> None:
+            ...     "Send money."
+            >>> pay.with_policy(Policy(require_approval=True, timeout=30)).policy.timeout
+            30
+        """
         if not isinstance(policy, Policy):
             raise TypeError(f"policy: expected Policy, got {type(policy).__name__}")
         return evolve(self, policy=policy)

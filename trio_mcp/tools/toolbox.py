@@ -125,6 +125,14 @@ class Toolbox:
 
         Raises:
             ValueError: the provider is unknown, or cannot tell two of the names apart.
+
+        Example:
+            >>> from trio_mcp import tool
+            >>> @tool
+            ... def double(number: int) -> int:
+            ...     return 2 * number
+            >>> Toolbox([double]).definitions("openai")[0]["function"]["name"]
+            'double'
         """
         from . import providers
 
@@ -138,7 +146,13 @@ class Toolbox:
             message: the message of the provider's SDK, or the same as a dict.
 
         Raises:
-            ValueError: the provider is unknown.
+            TypeError: the message is none of that provider's.
+            ValueError: as in `definitions`.
+
+        Example:
+            >>> asked = {"type": "tool_use", "id": "1", "name": "double", "input": {"number": 4}}
+            >>> Toolbox([]).calls("anthropic", {"role": "assistant", "content": [asked]})
+            [ToolCall(id='1', name='double', arguments={'number': 4})]
         """
         from . import providers
 
@@ -153,6 +167,10 @@ class Toolbox:
 
         Raises:
             ValueError: the provider is unknown.
+
+        Example:
+            >>> Toolbox([]).results("openai", [ToolOutcome("1", "double", "8")])
+            [{'role': 'tool', 'tool_call_id': '1', 'content': '8'}]
         """
         from . import providers
 

@@ -24,8 +24,8 @@ import attrs
 from ..errors import RequestError
 from ..protocol.messages import Id
 
-#: Called in the task that waits for the answer, in the order of the wire.
-OnProgress = Callable[[bytes], Awaitable[None]]
+#: Called with the undecoded params, in the task that waits for the answer, in the order of the wire.
+OnRawProgress = Callable[[bytes], Awaitable[None]]
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -79,7 +79,7 @@ class Transport(Protocol):
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
     ) -> bytes:

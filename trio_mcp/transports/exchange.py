@@ -1,7 +1,8 @@
 """One request over HTTP and its answer: what the messages of a reply are, and where they go.
 
 The reply is read by the task that made the request: there is nothing to correlate, and progress is delivered by
-the reader itself. Knows nothing of sessions, and no method of MCP but that of progress.
+the reader itself. Only what a legacy server sends on some other stream has to find its request: that is handed on.
+Knows nothing of sessions, and no method of MCP but that of progress.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
+import attrs
 import msgspec
 import trio
 
@@ -16,7 +18,7 @@ from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..protocol.framing import MAX_LINE
 from ..protocol.messages import Line, read_error, read_line
 from ..protocol.pending import as_number
-from .base import Handlers, OnProgress
+from .base import Handlers, OnRawProgress
 from .http import Reply, status_text
 from .pending_call import PROGRESS_WAITING
 from .sse import EventBuffer
@@ -36,6 +38,14 @@ class _ProgressToken(msgspec.Struct):
 _decode_token = msgspec.json.Decoder(_ProgressToken).decode
 
 
+@attrs.define
+class Counts:
+    """What all exchanges of one connection have read: bytes of messages, and how many were none."""
+
+    bytes_in: int = 0
+    skipped: int = 0
+
+
 class Exchange:
     """One request, from its first byte to its answer; or, without an id, a stream of the server's own messages.
 
@@ -48,15 +58,16 @@ class Exchange:
         self,
         server: str,
         handlers: Handlers,
+        counts: Counts,
         elsewhere: Callable[[Line], None],
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
     ) -> None:
         self.id: int | None = None
         self.answer: bytes | Exception | None = None
         self.scope = trio.CancelScope()
         self.is_reporting = False
-        self.skipped = 0
+        self._counts = counts
         self._elsewhere = elsewhere
         self._server = server
         self._handlers = handlers
@@ -81,6 +92,7 @@ class Exchange:
         """
         if reply.media_type == JSON:
             body = await reply.read()
+            self._counts.bytes_in += len(body)
             for message in read_line(body):
                 await self._take(message)
             if self.answer is None:
@@ -112,13 +124,14 @@ class Exchange:
                 self._take_now(message)
 
     def _messages(self, buffer: EventBuffer, chunk: bytes) -> Iterator[Line]:
+        self._counts.bytes_in += len(chunk)
         for event in buffer.feed(chunk):
             if event.event not in ("", "message") or not event.data:
                 continue
             try:
                 yield from read_line(event.data.encode("utf-8", "surrogatepass"))
             except ProtocolError:
-                self.skipped += 1
+                self._counts.skipped += 1
 
     async def refused(self, reply: Reply) -> Exception:
         """The error of a 4xx or 5xx: the JSON-RPC error in its body, where there is one for this request."""
@@ -127,6 +140,7 @@ class Exchange:
             if reply.media_type != EVENTS:
                 with trio.move_on_after(REFUSAL_PATIENCE):
                     body = await reply.read(MAX_REFUSAL)
+            self._counts.bytes_in += len(body)
             messages = read_line(body)
         except (ServerStoppedError, ProtocolError):
             messages = ()
@@ -148,8 +162,8 @@ class Exchange:
         elif self.id is None:
             self._elsewhere(message)
 
-    def takes_progress(self, params: bytes) -> bool:
-        """Whether progress that came on the server's own stream is this request's. It waits for `deliver`."""
+    def keep_progress(self, params: bytes) -> bool:
+        """Keep progress from the server's own stream for `deliver`; False where it is not this request's."""
         if self._on_progress is None or not self._is_ours(params):
             return False
         if self._waiting is None:

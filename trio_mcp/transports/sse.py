@@ -1,7 +1,7 @@
 """Server-sent events out of a body: bytes in, events out. Blocks and caps are ours, httpx-sse reads the fields.
 
 The body is UTF-8 whatever its charset says, a byte order mark is dropped, and a carriage return ends a line at
-once: the event before it must not wait for the next chunk. Beside http.py and http1.py nothing knows httpx.
+once: the event before it must not wait for the next chunk. Knows nothing of replies and sessions.
 """
 
 from __future__ import annotations

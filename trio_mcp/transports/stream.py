@@ -31,7 +31,7 @@ from ..protocol.messages import (
 )
 from ..protocol.pending import PendingTable, as_number
 from ..redaction import NOTHING_SECRET, Redactor
-from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnProgress, TransportStatistics
+from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from .outbox import Outbox
 from .pending_call import PendingCall
 
@@ -106,7 +106,7 @@ class StreamTransport:
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
     ) -> bytes:

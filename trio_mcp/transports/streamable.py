@@ -17,8 +17,8 @@ from ..errors import MCPError, RequestError, ServerStoppedError, renewed
 from ..protocol.messages import Id, Line, answer_line, encode_json, notification_line, request_line
 from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
-from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnProgress, TransportStatistics
-from .exchange import EVENTS, JSON, Exchange
+from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from .exchange import EVENTS, JSON, Counts, Exchange
 from .http import HttpWire, Reply, status_text
 from .session import Session, SessionLostError
 from .sse import EventBuffer
@@ -42,7 +42,7 @@ class HttpTransport:
         self._redactor = server.redactor
         self._wire = HttpWire(server)
         self._handlers = handlers
-        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._is_lost)
+        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._lose)
         self._is_legacy = False
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
@@ -51,7 +51,8 @@ class HttpTransport:
         self._closing = trio.Event()
         self._ended = False
         self._lost: ServerStoppedError | None = None
-        self._bytes_in = self._bytes_out = self._skipped = 0
+        self._counts = Counts()
+        self._bytes_out = 0
 
     def __repr__(self) -> str:
         state = "ended" if self._ended else "closing" if self._closing.is_set() else "open"
@@ -66,7 +67,7 @@ class HttpTransport:
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
     ) -> bytes:
@@ -89,7 +90,6 @@ class HttpTransport:
                     raise
         finally:
             self._pending.forget(exchange.id)
-            self._skipped += exchange.skipped
             self._left.unpark_all()
         await exchange.deliver()
         if isinstance(exchange.answer, Exception):
@@ -118,10 +118,10 @@ class HttpTransport:
         """Counts since the start."""
         return TransportStatistics(
             in_flight=len(self._pending),
-            bytes_in=self._bytes_in,
+            bytes_in=self._counts.bytes_in,
             bytes_out=self._bytes_out,
             late_answers=self._pending.late,
-            skipped_lines=self._skipped,
+            skipped_lines=self._counts.skipped,
         )
 
     @property
@@ -158,7 +158,7 @@ class HttpTransport:
         for exchange in self._pending.waiters():
             exchange.scope.cancel()
 
-    def _is_lost(self, reason: str, status: int | None) -> ServerStoppedError:
+    def _lose(self, reason: str, status: int | None) -> ServerStoppedError:
         error = ServerStoppedError(self._name, reason, status=status, redactor=self._redactor)
         if not self._closing.is_set():
             self._lost = error
@@ -174,8 +174,9 @@ class HttpTransport:
 
     # --- exchanges
 
-    def _exchange(self, progress_token: int | None = None, on_progress: OnProgress | None = None) -> Exchange:
-        return Exchange(self._name, self._handlers, self._came_elsewhere, progress_token, on_progress)
+    def _exchange(self, progress_token: int | None = None, on_progress: OnRawProgress | None = None) -> Exchange:
+        elsewhere = self._came_elsewhere
+        return Exchange(self._name, self._handlers, self._counts, elsewhere, progress_token, on_progress)
 
     async def _perform(self, exchange: Exchange, method: str, params: bytes, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
@@ -251,7 +252,6 @@ class HttpTransport:
             lingers = reply.media_type == EVENTS and exchange.answer is not None
             return rest
         finally:
-            self._bytes_in += reply.bytes_in
             if lingers and not self._ended:
                 self._nursery.start_soon(reply.linger, partial(exchange.read_rest, buffer))
             else:
@@ -264,7 +264,9 @@ class HttpTransport:
         """
         if message.method is not None:
             params = bytes(message.params)
-            any(exchange.takes_progress(params) for exchange in self._pending.waiters())
+            for waiting in self._pending.waiters():
+                if waiting.keep_progress(params):
+                    break
             return
         if not self._is_legacy:
             self._pending.late += 1
