@@ -240,8 +240,8 @@ async def connected(result: bytes = RESULT) -> AsyncIterator[trio_mcp.Connection
             return StreamTransport(near.send, near.receive, handlers, name="far", write_now=near.write_now)
 
         nursery.start_soon(far_end)
-        async with opened(Link(name="far", protocol="legacy", start=start), Options("far")) as connection:
-            yield connection
+        async with opened(Link(name="far", protocol="legacy", start=start), Options("far")) as client:
+            yield client.connection
         nursery.cancel_scope.cancel()
 
 
