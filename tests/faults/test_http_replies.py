@@ -25,7 +25,7 @@ from trio_mcp import (
     open_connection,
 )
 from trio_mcp.transports import exchange as exchanges
-from trio_mcp.transports import http
+from trio_mcp.transports import http, reply
 
 ERAS = ("modern", "legacy")
 
@@ -159,7 +159,7 @@ async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery, monkeyp
         async with open_connection(peer.server()) as connection:
             assert len((await connection.call_tool("big")).content) == 100_000
             assert len((await connection.call_tool("big event")).content) == 100_000
-            monkeypatch.setattr(http.Reply.read, "__defaults__", (50_000,))
+            monkeypatch.setattr(reply.Reply.read, "__defaults__", (50_000,))
             with pytest.raises(ServerStoppedError, match="sent a body over 50000 bytes"):
                 await connection.call_tool("big")
             monkeypatch.setattr("trio_mcp.transports.sse.EventBuffer.__init__.__defaults__", (50_000,))

@@ -19,8 +19,8 @@ from ..protocol.framing import MAX_LINE
 from ..protocol.messages import Line, read_error, read_line
 from ..protocol.pending import as_number
 from .base import Handlers, OnRawProgress
-from .http import Reply, status_text
 from .pending_call import PROGRESS_WAITING
+from .reply import Reply, status_text
 from .sse import EventBuffer
 
 JSON = "application/json"

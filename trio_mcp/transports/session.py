@@ -13,7 +13,8 @@ import trio
 from ..errors import AuthError, MCPError, ServerStoppedError, renewed
 from ..protocol.http_headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION
 from .exchange import EVENTS, JSON, Exchange
-from .http import HttpWire, Reply, status_text
+from .http import HttpWire
+from .reply import Reply, status_text
 from .sse import EventBuffer
 
 logger = logging.getLogger("trio_mcp.transports")

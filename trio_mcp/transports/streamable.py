@@ -19,7 +19,8 @@ from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
 from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from .exchange import EVENTS, JSON, Counts, Exchange
-from .http import HttpWire, Reply, status_text
+from .http import HttpWire
+from .reply import Reply, status_text
 from .session import Session, SessionLostError
 from .sse import EventBuffer
 
