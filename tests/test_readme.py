@@ -37,13 +37,9 @@ for line in sys.stdin:
 
 
 def run_example(mark: str, folder: Path) -> list[str]:
-    """Run a program of the README beside the stand-in; the lines that it printed."""
+    """Run a program of the README with the folder first on PATH; the lines that it printed."""
     found = re.search(rf"<!-- {mark} -->\n```python\n(.*?)```\n<!-- end -->", README, re.DOTALL)
     assert found is not None
-    (folder / "server.py").write_text(STAND_IN)
-    script = folder / "mcp-server-time"
-    script.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, str(folder / 'server.py')])}\n")
-    script.chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-c", found[1]],
         cwd=ROOT,
@@ -58,12 +54,22 @@ def run_example(mark: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_example_runs(tmp_path: Path, no_process_left: dict[str, str]) -> None:
-    assert run_example("example", tmp_path) == ["['mcp__time__get_current_time']", "noon in Asia/Tokyo"]
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """A folder with the stand-in, under the name of the real server."""
+    (tmp_path / "server.py").write_text(STAND_IN)
+    script = tmp_path / "mcp-server-time"
+    script.write_text(f"#!/bin/sh\nexec {shlex.join([sys.executable, str(tmp_path / 'server.py')])}\n")
+    script.chmod(0o755)
+    return tmp_path
 
 
-def test_the_agents_example_runs(tmp_path: Path, no_process_left: dict[str, str]) -> None:
-    assert run_example("agent-example", tmp_path) == ["mcp__time__get_current_time", "noon in Asia/Tokyo"]
+def test_the_example_runs(stand_in: Path, no_process_left: dict[str, str]) -> None:
+    assert run_example("example", stand_in) == ["['mcp__time__get_current_time']", "noon in Asia/Tokyo"]
+
+
+def test_the_agents_example_runs(stand_in: Path, no_process_left: dict[str, str]) -> None:
+    assert run_example("agent-example", stand_in) == ["mcp__time__get_current_time", "noon in Asia/Tokyo"]
 
 
 @pytest.mark.parametrize("name", ["main-job-command", "test-command"])
