@@ -222,6 +222,9 @@ REQUESTS: dict[str, bytes] = {
     "HTTP/1.0": b"POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
     "HTTP/2 by prior knowledge": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 50,
     "h2c": request(b"", "Upgrade: h2c", "HTTP2-Settings: AAA", method="GET"),
+    "h2c with settings that are none": request(
+        b"", "Upgrade: h2c", "HTTP2-Settings: AAUAAAAA", method="GET"
+    ).replace(b"Content-Length: 0\r\n", b""),
     "a web socket": request(b"", "Upgrade: websocket", "Sec-WebSocket-Version: 13", method="GET"),
     "no Host": b"POST /mcp HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
     "two Hosts": request(b"{}", "Host: localhost"),

@@ -151,6 +151,7 @@ async def serve_http(
         # A socket for every address also takes what comes in on the loopback one.
         options["allowed_origins"] = options.get("allowed_origins") or ["*"]
     app = asgi_app(server, **options)
+    _contain_connections()
     stopping = trio.Event() if stop is None else stop
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in await _bound(host, port)]
@@ -210,6 +211,27 @@ def _config(sockets: list[socket.socket]) -> Config:
     config.errorlog = logger
     config.accesslog = None
     return config
+
+
+def _contain_connections() -> None:
+    """Make a connection that fails cost hypercorn that connection, and not the whole server with all others.
+
+    What its HTTP/2 does not foresee, such as a window of no bytes in an upgrade, leaves it as an exception.
+    """
+    from hypercorn.trio import run
+    from hypercorn.trio.tcp_server import TCPServer
+
+    class Connection(TCPServer):
+        async def run(self) -> None:
+            try:
+                await super().run()
+            except Exception as error:
+                # Any stranger can cause it: no traceback for each.
+                logger.info("a connection failed: %s", type(error).__name__)
+                logger.debug("a connection failed", exc_info=True)
+
+    if vars(run)["TCPServer"] is TCPServer:  # there is no way to hand it in
+        vars(run)["TCPServer"] = Connection
 
 
 async def _bound(host: str, port: int) -> list[socket.socket]:
