@@ -58,6 +58,17 @@ async def test_elsewhere_than_on_loopback_any_name_is_served() -> None:
         assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 200
 
 
+async def test_elsewhere_names_and_origins_are_bounded_each_by_itself() -> None:
+    async with serving(echo, host="0.0.0.0", allowed_origins=()) as served:
+        line = await served.connect()
+        assert await status(line, host="whatever.example.com") == 200
+        assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 403
+    async with serving(echo, host="0.0.0.0", allowed_hosts=["api.example.com"]) as served:
+        line = await served.connect()
+        assert await status(line, host="api.example.com", origin="https://anything.example.com") == 200
+        assert await status(line, host="whatever.example.com") == 403
+
+
 LOOPBACK = ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost")
 
 

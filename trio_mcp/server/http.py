@@ -146,10 +146,10 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
-    if options.get("allowed_hosts") is None and not is_loopback(host):
-        options["allowed_hosts"] = ["*"]
+    if not is_loopback(host):
         # A socket for every address also takes what comes in on the loopback one.
-        options["allowed_origins"] = options.get("allowed_origins") or ["*"]
+        for names in ("allowed_hosts", "allowed_origins"):
+            options[names] = ["*"] if options.get(names) is None else options[names]
     app = asgi_app(server, **options)
     _contain_connections()
     stopping = trio.Event() if stop is None else stop
