@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import trio
 
 from tests.serving import Line, echo, serving, until
 from trio_mcp import AuthError, Server, ToolContext, ToolServer, asgi_app, open_connection
+from trio_mcp.server.asgi import Request
 from trio_mcp.server.guard import is_loopback
 
 
@@ -140,6 +142,25 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
             pass
 
 
+async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
+    pieces = 20_000
+
+    async def receive() -> dict[str, Any]:
+        nonlocal pieces
+        await trio.lowlevel.checkpoint()
+        pieces -= 1
+        return {"type": "http.request", "body": b"%02d" % (pieces % 97), "more_body": pieces > 0}
+
+    request = Request({"method": "POST", "path": "/mcp"}, receive, receive)
+    tracemalloc.start()
+    try:
+        body = await request.read_body(40_000)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(body)
+    finally:
+        tracemalloc.stop()
+    assert (len(body), body[:6], body[-4:]) == (40_000, b"171615", b"0100")
+
+
 async def test_a_huge_body_that_is_refused_early_neither_hangs_nor_is_kept() -> None:
     """Hypercorn hands over at most ten pieces that nobody takes, and then waits."""
     async with serving(echo, authorize=admit) as served:
@@ -227,6 +248,7 @@ async def test_forms_of_web_pages_are_refused() -> None:
         ({"max_running": True}, ValueError),
         ({"max_sessions": 1.5}, ValueError),
         ({"session_idle": 0}, ValueError),
+        ({"session_idle": "60"}, ValueError),
         ({"allowed_hosts": "example.com"}, TypeError),
         ({"allowed_origins": [1]}, TypeError),
         ({"authorize": "me"}, TypeError),
