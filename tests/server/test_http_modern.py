@@ -155,6 +155,9 @@ async def test_sessions_are_neither_minted_nor_heeded() -> None:
         )
         assert reply.status == 200
         assert "mcp-session-id" not in reply.headers
+        for method in ("GET", "DELETE"):
+            refused = await line.ask(method, mcp_protocol_version=VERSION)
+            assert (refused.status, refused.headers["allow"]) == (405, "POST")
 
 
 async def test_a_quiet_tool_is_answered_with_json_and_one_that_reports_with_events() -> None:
