@@ -17,8 +17,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
-#: Seconds between two pieces of a body. Who is slower than that holds a connection for nothing.
+#: Seconds that a body may take, and bytes that buy one more. Who is slower than that, byte by byte, holds a
+#: connection for nothing.
 BODY_PATIENCE = 30.0
+BODY_PACE = 4096
 #: Seconds that a refused body is read and thrown away: a client that is still sending does not read the refusal.
 DISCARD_PATIENCE = 5.0
 
@@ -90,7 +92,7 @@ class Request:
                     rest += chunk
                 else:
                     first = chunk
-                scope.deadline = trio.current_time() + BODY_PATIENCE
+                scope.deadline += len(chunk) / BODY_PACE
         if scope.cancelled_caught:
             raise Refusal(408, b"the body did not come")
         return first + rest if rest else first
