@@ -93,7 +93,7 @@ def asgi_app(
     for name, bound in bounds.items():
         if type(bound) is not int or bound < 1:
             raise ValueError(f"{name}: expected an integer of at least 1, got {bound!r}")
-    if isinstance(session_idle, bool) or not isinstance(session_idle, int | float) or not session_idle > 0:
+    if type(session_idle) not in (int, float) or not session_idle > 0:
         raise ValueError(f"session_idle: expected seconds above 0, got {session_idle!r}")
     return HttpApp(
         server,
