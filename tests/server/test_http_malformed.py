@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.exposing import META
+from trio_mcp.server.asgi import Refusal
+from trio_mcp.server.envelope import LARGEST_ODD, read_post
 
 #: Seconds for one answer: far above what any takes, since a hang takes longer.
 PATIENCE = 20
@@ -210,6 +213,30 @@ def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, i
     said = exchange(port, request(BODIES[name], *MODERN[:2]), half=True)
     answer = json.loads(said.partition(b"\r\n\r\n")[2])
     assert (status_of(said), answer["error"]["code"], answer.get("id")) == (400, code, id_)
+
+
+@pytest.mark.parametrize("end", [b"NaN", b'"\\ud800"', b"{", b"]}}x"])
+def test_what_is_odd_and_long_is_refused_before_it_holds_up_everybody(end: bytes) -> None:
+    """What msgspec does not read takes Python fifty times as long."""
+    message = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[%b%b]}}'
+    assert read_post(message % (b"{}," * 10 * LARGEST_ODD, b"{}"))[0][0].id == 1
+    for text in (message, b"[%b]" % message):
+        began = time.monotonic()
+        with pytest.raises(Refusal) as caught:
+            read_post(text % (b"{}," * 3 * LARGEST_ODD, end))
+        assert caught.value.status == 400
+        assert time.monotonic() - began < 1
+
+
+def test_a_long_message_of_a_wrong_shape_is_no_request() -> None:
+    long = " " * LARGEST_ODD
+    for message in ({"id": True, "method": "x"}, {"id": 1, "method": 5}, [1], [{"id": True, "method": "x"}]):
+        with pytest.raises(Refusal) as caught:
+            read_post((json.dumps(message) + long).encode())
+        assert b"-32600" in caught.value.body
+    with pytest.raises(Refusal) as caught:
+        read_post(json.dumps({**CALL, "params": []}).encode() + long.encode())
+    assert b"-32602" in caught.value.body
 
 
 REQUESTS: dict[str, bytes] = {
