@@ -146,6 +146,9 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
+    # Names are looked up with it, and that takes the last 16 bits of any number.
+    if type(port) is not int or not 0 <= port < 2**16:
+        raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
     if not is_loopback(host):
         # A socket for every address also takes what comes in on the loopback one.
         for names in ("allowed_hosts", "allowed_origins"):
@@ -240,7 +243,10 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
     Raises:
         OSError: there is none that can be listened on.
     """
-    found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError as error:
+        raise OSError(f"{host!r} is no name of a host") from error
     # Before IPv6, which a machine may have in name alone.
     found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
     sockets: list[socket.socket] = []
