@@ -118,7 +118,7 @@ def test_processes_that_share_a_key_go_on_with_each_others_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "x", "host:", ":80", "host:x", "70000", "1:2:x", "-1", "9" * 9999, "\u0662"]
+    "address", ["", "x", "host:", ":80", "host:x", "70000", "1:2:x", "-1", "0" * 6 + "70000", "9" * 9999, "\u0662"]
 )
 def test_an_address_that_is_none_is_one_line_and_exit_code_2(
     address: str, capfd: pytest.CaptureFixture[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.exposing import ERAS, Client, modern, raw, text_of
+from tests.exposing import ERAS, Client, call, failure, modern, raw, text_of
 from trio_mcp import ToolContext, ToolServer, open_memory_connection, tool
 from trio_mcp.tools.context import LEVELS
 
@@ -204,6 +205,32 @@ async def test_a_log_message_that_json_cannot_say_fails_the_call_that_sends_it(e
         await begin(client, era, "odd", meta={"logLevel": "debug"} if era == "modern" else None)
         answer = await client.take()
         assert answer["result"]["isError"] is True
+
+
+@EVERY_ERA
+async def test_a_tool_that_ends_the_program_has_failed_and_ends_nothing(era: str) -> None:
+    async def leave() -> None:
+        sys.exit("no such option")
+
+    async def leave_from_a_task() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leave)
+            await trio.sleep_forever()
+
+    def leave_from_a_thread() -> None:
+        sys.exit("no such option")
+
+    for function in (leave, leave_from_a_task, leave_from_a_thread):
+        assert await failure(function, era=era) == "no such option"
+
+
+async def test_an_interrupt_in_a_tool_ends_the_server_as_ever() -> None:
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(BaseException) as caught:
+        await call(interrupted)
+    assert "KeyboardInterrupt" in repr(caught.value)
 
 
 # --- what a tool knows

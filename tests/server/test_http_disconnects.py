@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import attrs
 import pytest
 import trio
+from trio.testing import MockClock
 
 from tests.serving import Served, echo, serving, until
 from trio_mcp import ProtocolError, Server, ToolContext, ToolServer, open_connection
+from trio_mcp.server.asgi import BODY_PACE, BODY_PATIENCE, Refusal, Request
 from trio_mcp.server.mailbox import MOST_BYTES, MOST_MESSAGES, Mailbox
 
 
@@ -155,6 +158,22 @@ async def test_a_client_that_says_nothing_more_half_way_is_sent_away(monkeypatch
         assert reply.startswith(b"HTTP/1.1 408 ")
         while await line.stream.receive_some(1000):
             pass  # and the connection is closed
+
+
+@pytest.mark.parametrize(("size", "status", "periods"), [(1, 408, 3), (10 * BODY_PACE, 413, 5)])
+async def test_a_client_that_sends_byte_by_byte_is_sent_away_too(
+    size: int, status: int, periods: int, autojump_clock: MockClock
+) -> None:
+    async def receive() -> dict[str, Any]:
+        await trio.sleep(10)
+        return {"type": "http.request", "body": b"x" * size, "more_body": True}
+
+    assert BODY_PATIENCE == 30
+    request = Request({"method": "POST", "path": "/mcp"}, receive, receive)
+    began = trio.current_time()
+    with pytest.raises(Refusal) as caught:
+        await request.read_body(40 * BODY_PACE)
+    assert (caught.value.status, round((trio.current_time() - began) / 10)) == (status, periods)
 
 
 async def test_a_client_that_goes_half_way_leaves_nothing_behind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import trio
 
 from tests.serving import Line, echo, serving, until
 from trio_mcp import AuthError, Server, ToolContext, ToolServer, asgi_app, open_connection
+from trio_mcp.server.asgi import Request
 from trio_mcp.server.guard import is_loopback
 
 
@@ -56,6 +58,17 @@ async def test_elsewhere_than_on_loopback_any_name_is_served() -> None:
     async with serving(echo, host="0.0.0.0") as served:
         line = await served.connect()
         assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 200
+
+
+async def test_elsewhere_names_and_origins_are_bounded_each_by_itself() -> None:
+    async with serving(echo, host="0.0.0.0", allowed_origins=()) as served:
+        line = await served.connect()
+        assert await status(line, host="whatever.example.com") == 200
+        assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 403
+    async with serving(echo, host="0.0.0.0", allowed_hosts=["api.example.com"]) as served:
+        line = await served.connect()
+        assert await status(line, host="api.example.com", origin="https://anything.example.com") == 200
+        assert await status(line, host="whatever.example.com") == 403
 
 
 LOOPBACK = ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost")
@@ -127,6 +140,25 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
         await absurd.stream.send_eof()
         while await absurd.stream.receive_some(1000):
             pass
+
+
+async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
+    pieces = 20_000
+
+    async def receive() -> dict[str, Any]:
+        nonlocal pieces
+        await trio.lowlevel.checkpoint()
+        pieces -= 1
+        return {"type": "http.request", "body": b"%02d" % (pieces % 97), "more_body": pieces > 0}
+
+    request = Request({"method": "POST", "path": "/mcp"}, receive, receive)
+    tracemalloc.start()
+    try:
+        body = await request.read_body(40_000)
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(body)
+    finally:
+        tracemalloc.stop()
+    assert (len(body), body[:6], body[-4:]) == (40_000, b"171615", b"0100")
 
 
 async def test_a_huge_body_that_is_refused_early_neither_hangs_nor_is_kept() -> None:
@@ -216,6 +248,7 @@ async def test_forms_of_web_pages_are_refused() -> None:
         ({"max_running": True}, ValueError),
         ({"max_sessions": 1.5}, ValueError),
         ({"session_idle": 0}, ValueError),
+        ({"session_idle": "60"}, ValueError),
         ({"allowed_hosts": "example.com"}, TypeError),
         ({"allowed_origins": [1]}, TypeError),
         ({"authorize": "me"}, TypeError),

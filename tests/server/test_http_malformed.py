@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.exposing import META
+from trio_mcp.server.asgi import Refusal
+from trio_mcp.server.envelope import LARGEST_ODD, read_post
 
 #: Seconds for one answer: far above what any takes, since a hang takes longer.
 PATIENCE = 20
@@ -212,6 +215,30 @@ def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, i
     assert (status_of(said), answer["error"]["code"], answer.get("id")) == (400, code, id_)
 
 
+@pytest.mark.parametrize("end", [b"NaN", b'"\\ud800"', b"{", b"]}}x"])
+def test_what_is_odd_and_long_is_refused_before_it_holds_up_everybody(end: bytes) -> None:
+    """What msgspec does not read takes Python fifty times as long."""
+    message = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[%b%b]}}'
+    assert read_post(message % (b"{}," * 10 * LARGEST_ODD, b"{}"))[0][0].id == 1
+    for text in (message, b"[%b]" % message):
+        began = time.monotonic()
+        with pytest.raises(Refusal) as caught:
+            read_post(text % (b"{}," * 3 * LARGEST_ODD, end))
+        assert caught.value.status == 400
+        assert time.monotonic() - began < 1
+
+
+def test_a_long_message_of_a_wrong_shape_is_no_request() -> None:
+    long = " " * LARGEST_ODD
+    for message in ({"id": True, "method": "x"}, {"id": 1, "method": 5}, [1], [{"id": True, "method": "x"}]):
+        with pytest.raises(Refusal) as caught:
+            read_post((json.dumps(message) + long).encode())
+        assert b"-32600" in caught.value.body
+    with pytest.raises(Refusal) as caught:
+        read_post(json.dumps({**CALL, "params": []}).encode() + long.encode())
+    assert b"-32602" in caught.value.body
+
+
 REQUESTS: dict[str, bytes] = {
     "nothing": b"",
     "half a head": b"POST /mcp HTTP/1.1\r\nHost: loc",
@@ -222,6 +249,9 @@ REQUESTS: dict[str, bytes] = {
     "HTTP/1.0": b"POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
     "HTTP/2 by prior knowledge": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 50,
     "h2c": request(b"", "Upgrade: h2c", "HTTP2-Settings: AAA", method="GET"),
+    "h2c with settings that are none": request(
+        b"", "Upgrade: h2c", "HTTP2-Settings: AAUAAAAA", method="GET"
+    ).replace(b"Content-Length: 0\r\n", b""),
     "a web socket": request(b"", "Upgrade: websocket", "Sec-WebSocket-Version: 13", method="GET"),
     "no Host": b"POST /mcp HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
     "two Hosts": request(b"{}", "Host: localhost"),

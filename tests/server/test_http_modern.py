@@ -155,6 +155,9 @@ async def test_sessions_are_neither_minted_nor_heeded() -> None:
         )
         assert reply.status == 200
         assert "mcp-session-id" not in reply.headers
+        for method in ("GET", "DELETE"):
+            refused = await line.ask(method, mcp_protocol_version=VERSION)
+            assert (refused.status, refused.headers["allow"]) == (405, "POST")
 
 
 async def test_a_quiet_tool_is_answered_with_json_and_one_that_reports_with_events() -> None:
@@ -187,8 +190,8 @@ async def test_who_takes_no_events_is_answered_with_json_all_the_same() -> None:
         meta = {"progressToken": 1}
         reply = await line.modern("tools/call", name="count", arguments={}, meta=meta, headers=fields)
         assert reply.result["content"][0]["text"] == "counted"
-        refused = await line.modern("subscriptions/listen", notifications={}, headers=fields)
-        assert refused.status == 406
+        refused = await line.modern("subscriptions/listen", "mine", notifications={}, headers=fields)
+        assert (refused.status, refused.code, refused.json["id"]) == (406, -32600, "mine")
 
 
 async def test_log_messages_go_to_requests_that_asked_for_them() -> None:

@@ -52,6 +52,11 @@ async def test_a_port_in_use_is_an_error_that_leaves_bare_and_leaves_nothing(no_
 async def test_an_option_that_is_none_is_an_error_before_anything_is_bound(no_descriptor_left: None) -> None:
     with pytest.raises(ValueError, match="max_body"):
         await serve_http(server_of(echo), max_body=-1)
+    for port in (-1, 65536, 9999999, "80", True):
+        with pytest.raises(ValueError, match="port"):
+            await serve_http(server_of(echo), port=port)  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="is no name of a host"):
+        await serve_http(server_of(echo), host="no..host")
 
 
 async def test_nothing_is_left_of_a_server_that_has_stopped() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import HANDSHAKE
 from tests.serving import Line, Served, echo, serving
@@ -17,6 +19,7 @@ from trio_mcp import (
     Server,
     ToolContext,
     ToolServer,
+    asgi_app,
     open_connection,
     tool,
 )
@@ -290,6 +293,53 @@ async def test_a_new_stream_takes_the_place_of_the_last() -> None:
         assert old.events == []
         refused = await line.ask("GET", accept="application/json")
         assert refused.status == 406
+
+
+@pytest.mark.parametrize("step", range(4))
+async def test_a_stream_that_is_replaced_while_it_sends_is_whole_and_loses_nothing(step: int) -> None:
+    server = ToolServer("changing")
+    app = asgi_app(server)
+    sent: list[dict[str, Any]] = []
+    going_on = trio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        if len(sent) == step:  # here it is replaced
+            await going_on.wait()
+        sent.append(message)
+
+    async def exchange(method: str, send: Any, body: Any = None, **headers: bytes) -> None:
+        to_app, receive = trio.open_memory_channel[dict[str, Any]](1)
+        to_app.send_nowait({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()})
+        pairs = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+        await app({"type": "http", "method": method, "path": "/mcp", "headers": pairs}, receive.receive, send)
+
+    replies: list[dict[str, Any]] = []
+
+    async def keep(message: dict[str, Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        replies.append(message)
+
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+    await exchange("POST", keep, hello)
+    session = dict(replies[0]["headers"])[b"mcp-session-id"]
+    await exchange("POST", keep, {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session)
+    replies.clear()
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(exchange, "GET", send, mcp_session_id=session))
+            await wait_all_tasks_blocked()
+            server.add_tools(tool(echo))
+            await wait_all_tasks_blocked()
+            nursery.start_soon(partial(exchange, "GET", keep, mcp_session_id=session))
+            await wait_all_tasks_blocked()
+            going_on.set()
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert [message["type"] for message in sent] == ["http.response.start"] + ["http.response.body"] * (
+        len(sent) - 1
+    )
+    assert sent[-1]["more_body"] is False
+    assert b"".join(message.get("body", b"") for message in sent + replies).count(b"list_changed") == 1
 
 
 async def test_batches_are_for_the_one_revision_that_has_them() -> None:

@@ -134,6 +134,31 @@ def test_a_digest_is_the_same_however_the_values_are_spelled() -> None:
     assert len({digest("m", 1), digest("n", 1), digest("m", 2), digest("m", "1"), digest("m", [1])}) == 5
 
 
+@attrs.frozen
+class Data:
+    name: str
+
+
+class Plain:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Slotted:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize("text", ["", "\ud800"])
+def test_callers_of_any_kind_are_told_apart(text: str) -> None:
+    for kind in (Data, Plain):
+        assert digest(text, kind("ada")) == digest(text, kind("ada")) != digest(text, kind("eve"))
+    for nobody in (Slotted("ada"), object()):  # nothing is known of them: no state is ever theirs
+        assert digest(text, nobody) != digest(text, nobody)
+
+
 # --- the modern era
 
 

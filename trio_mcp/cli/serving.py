@@ -44,7 +44,7 @@ class Address:
         """
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
-        if not host or not (port.isdecimal() and port.isascii() and int(port[:6]) < 65536):
+        if not host or not (port.isdecimal() and port.isascii() and len(port) <= 5 and int(port) < 2**16):
             raise CommandError(f"--http takes [HOST:]PORT, such as 8000 or 0.0.0.0:8000, got {text!r}")
         return cls(host, int(port))
 

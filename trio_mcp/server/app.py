@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
-from ..protocol.versions import LEGACY_VERSIONS
+from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .asgi import JSON, DisconnectedError, Lifespan, Refusal, Request
 from .envelope import invalid, read_post
 from .guard import Guard
@@ -158,6 +158,8 @@ class HttpApp:
 def _has_session(request: Request) -> bool:
     """Whether a GET or DELETE is one of the legacy era: in the other there are none."""
     version = request.headers.get(PROTOCOL_VERSION.lower())
+    if version in MODERN_VERSIONS:  # a session's id means nothing there
+        return False
     return SESSION.lower() in request.headers or version in LEGACY_VERSIONS
 
 

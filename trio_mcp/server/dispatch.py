@@ -296,6 +296,11 @@ class Session:
             return ToolResult(str(error), is_error=True)
         except Exception as error:  # noqa: BLE001 - a remote tool's: of its connection, or of a user's `headers`
             return ToolResult(failure_text(error), is_error=True)
+        except (SystemExit, BaseExceptionGroup) as error:
+            # What was written for a command line ends its program. Here it would end it for every client.
+            if isinstance(error, BaseExceptionGroup) and error.split((Exception, SystemExit))[1] is not None:
+                raise
+            return ToolResult(failure_text(error), is_error=True)
 
     @property
     def _instructions(self) -> dict[str, Any]:

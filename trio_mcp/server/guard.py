@@ -10,6 +10,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -83,6 +84,7 @@ class Guard:
         raise Refusal(status, text, [(b"www-authenticate", word.encode("latin-1", "replace")) for word in words])
 
 
+@lru_cache(maxsize=64)  # for every request the same few, but for those of strangers
 def is_loopback(host: str) -> bool:
     """Whether a name or an address, without a port, means this machine.
 

@@ -93,7 +93,7 @@ def asgi_app(
     for name, bound in bounds.items():
         if type(bound) is not int or bound < 1:
             raise ValueError(f"{name}: expected an integer of at least 1, got {bound!r}")
-    if isinstance(session_idle, bool) or not session_idle > 0:
+    if type(session_idle) not in (int, float) or not session_idle > 0:
         raise ValueError(f"session_idle: expected seconds above 0, got {session_idle!r}")
     return HttpApp(
         server,
@@ -146,11 +146,15 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
-    if options.get("allowed_hosts") is None and not is_loopback(host):
-        options["allowed_hosts"] = ["*"]
+    # Names are looked up with it, and that takes the last 16 bits of any number.
+    if type(port) is not int or not 0 <= port < 2**16:
+        raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
+    if not is_loopback(host):
         # A socket for every address also takes what comes in on the loopback one.
-        options["allowed_origins"] = options.get("allowed_origins") or ["*"]
+        for names in ("allowed_hosts", "allowed_origins"):
+            options[names] = ["*"] if options.get(names) is None else options[names]
     app = asgi_app(server, **options)
+    _contain_connections()
     stopping = trio.Event() if stop is None else stop
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in await _bound(host, port)]
@@ -212,13 +216,37 @@ def _config(sockets: list[socket.socket]) -> Config:
     return config
 
 
+def _contain_connections() -> None:
+    """Make a connection that fails cost hypercorn that connection, and not the whole server with all others.
+
+    What its HTTP/2 does not foresee, such as a window of no bytes in an upgrade, leaves it as an exception.
+    """
+    from hypercorn.trio import run
+    from hypercorn.trio.tcp_server import TCPServer
+
+    class Connection(TCPServer):
+        async def run(self) -> None:
+            try:
+                await super().run()
+            except Exception as error:
+                # Any stranger can cause it: no traceback for each.
+                logger.info("a connection failed: %s", type(error).__name__)
+                logger.debug("a connection failed", exc_info=True)
+
+    if vars(run)["TCPServer"] is TCPServer:  # there is no way to hand it in
+        vars(run)["TCPServer"] = Connection
+
+
 async def _bound(host: str, port: int) -> list[socket.socket]:
     """A socket for each address of a name; for the first alone where the port is not given.
 
     Raises:
         OSError: there is none that can be listened on.
     """
-    found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError as error:
+        raise OSError(f"{host!r} is no name of a host") from error
     # Before IPv6, which a machine may have in name alone.
     found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
     sockets: list[socket.socket] = []

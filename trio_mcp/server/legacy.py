@@ -32,7 +32,7 @@ from .asgi import DisconnectedError, Refusal, Request
 from .dispatch import Session, Work
 from .envelope import Incoming
 from .load import Load
-from .mailbox import Mailbox, send_events
+from .mailbox import Mailbox, Turn, send_events
 from .registry import ToolServer
 
 logger = logging.getLogger("trio_mcp.server")
@@ -72,7 +72,7 @@ class HttpSession:
         self._running: dict[Id, trio.CancelScope] = {}
         self._questions: PendingTable[_Question] = PendingTable()
         self._own = Mailbox()  # what belongs to no request
-        self._listening: trio.CancelScope | None = None
+        self._listening: Turn | None = None
 
     def __repr__(self) -> str:
         return f"<HttpSession of {self.dispatch!r}, {len(self._running)} running>"
@@ -151,20 +151,15 @@ class HttpSession:
             DisconnectedError: the client has gone.
         """
         if self._listening is not None:
-            self._listening.cancel()
-        scope = self._listening = trio.CancelScope()
+            self._listening.end()
+        turn = self._listening = Turn()
         with self.used(), self._load.stream():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
-                try:
-                    with scope:
-                        await send_events(request, self._own, at_once=True)
-                    if scope.cancelled_caught:
-                        await request.write(b"", more=False)
-                except DisconnectedError:
-                    pass
+                with suppress(DisconnectedError):
+                    await send_events(request, self._own, turn)
                 nursery.cancel_scope.cancel()
-            if self._listening is scope:
+            if self._listening is turn:
                 self._listening = None
 
     def _begin(self, message: Incoming, reply: _Reply) -> Work | None:

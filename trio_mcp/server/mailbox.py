@@ -84,20 +84,35 @@ class Mailbox:
         return False
 
 
-async def send_events(request: Request, mailbox: Mailbox, *, at_once: bool = False) -> None:
-    """Answer a request with what comes into the mailbox, until that is closed.
+class Turn:
+    """One stream's turn at a mailbox that another may take over. `end` never cuts short what is being sent."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.waiting = trio.CancelScope()
+
+    def end(self) -> None:
+        """Take nothing more from the mailbox."""
+        self.is_over = True
+        self.waiting.cancel()
+
+
+async def send_events(request: Request, mailbox: Mailbox, turn: Turn | None = None) -> None:
+    """Answer a request with what comes into the mailbox, until that is closed, or the turn ends.
 
     Raises:
         DisconnectedError: the client has gone.
     """
     await request.begin(200, EVENT_HEADERS)
-    if at_once:  # servers may hold back the head until there is a body
+    if turn is None:
+        turn = Turn()
+    else:  # it may be long until something comes, and servers may hold back the head until there is a body
         await request.write(b": open\n\n")
-    while True:
+    while not turn.is_over:
         events: bytes | None = None
-        with trio.move_on_after(KEEP_ALIVE):
+        with trio.move_on_after(KEEP_ALIVE) as turn.waiting:
             events = await mailbox.take()
-        if events == b"":
+        if events == b"" or (events is None and turn.is_over):
             break
         await request.write(b": still here\n\n" if events is None else events)
     await request.write(b"", more=False)

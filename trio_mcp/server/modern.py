@@ -24,6 +24,7 @@ from ..protocol.http_headers import (
 from ..protocol.messages import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
     Id,
@@ -85,7 +86,8 @@ class Modern:
         self._load.check(incoming.id, calls=int(is_call), streams=int(listens))
         takes_events = request.accepts("text/event-stream")
         if listens and not takes_events:
-            raise Refusal(406, b"a subscription is a text/event-stream")
+            error = RequestError(INVALID_REQUEST, "a subscription is a text/event-stream")
+            raise refusal(406, incoming.id, error)
         peer = _Peer(principal, Mailbox() if takes_events else None)
         work: bytes | Work | RequestError
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -52,8 +53,8 @@ _decode = msgspec.json.Decoder(Params).decode
 _NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Params)}
 
 
-def read_params(data: bytes) -> Params:
-    """The params of a request (`b""` where it has none).
+def read_params(data: bytes, *, largest_odd: float = math.inf) -> Params:
+    """The params of a request (`b""` where it has none). Beyond `largest_odd` bytes, plain JSON alone is read.
 
     Raises:
         RequestError: they are no params.
@@ -63,7 +64,8 @@ def read_params(data: bytes) -> Params:
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+        if len(data) > largest_odd:
+            raise RequestError(INVALID_PARAMS, "params: too long to be read, unless they are plain JSON") from None
     try:
         members = decode_json(data)
         if not isinstance(members, dict):

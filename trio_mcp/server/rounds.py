@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,8 +23,13 @@ from ..protocol.messages import INVALID_PARAMS, decode_json, reencode_json
 #: Seconds that a state is good for: as long as people take to answer a form.
 EXPIRY = 600
 
-# Who is calling may be any object: one that is no data is known by its type alone.
-_encode = msgspec.json.Encoder(order="sorted", enc_hook=lambda value: type(value).__qualname__).encode
+
+def _as_data(value: Any) -> Any:
+    """Who is calling may be any object. One that has nothing to be known by is never known again."""
+    return [type(value).__qualname__, getattr(value, "__dict__", None) or secrets.token_hex()]
+
+
+_encode = msgspec.json.Encoder(order="sorted", enc_hook=_as_data).encode
 
 
 class Rounds:
@@ -64,5 +70,6 @@ def digest(*parts: Any) -> str:
     try:
         encoded = _encode(parts)
     except UnicodeEncodeError:  # lone surrogates
-        encoded = json.dumps(parts, sort_keys=True, default=lambda value: type(value).__qualname__).encode()
+        data = msgspec.to_builtins(parts, str_keys=True, order="sorted", enc_hook=_as_data)
+        encoded = json.dumps(data, sort_keys=True).encode()
     return hashlib.sha256(encoded).hexdigest()
