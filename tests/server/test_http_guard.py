@@ -121,6 +121,24 @@ async def test_who_is_not_authorized_is_told_how_to_be(caplog: pytest.LogCapture
     assert "secret" not in caplog.text
 
 
+async def test_what_a_challenge_says_cannot_break_its_header() -> None:
+    async def refuse(headers: Mapping[str, str]) -> None:
+        raise AuthError("mine", 401, [{"scheme": "Be\r\narer", "max_age\n": 5}])  # type: ignore[dict-item]
+
+    async with serving(echo, authorize=refuse) as served:
+        refused = await (await served.connect()).ask("POST", b"{}")
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, 'Bearer max_age="5"')
+
+
+async def test_an_authorize_that_is_not_async_lets_nobody_in_and_is_told_to_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(echo, authorize=lambda headers: "ada") as served:
+        refused = await (await served.connect()).ask("POST", b"{}")
+    assert (refused.status, refused.body) == (500, b"internal error")
+    assert "authorize: expected an async function, got one that returns str" in caplog.text
+
+
 async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() -> None:
     async with serving(echo, max_body=1000) as served:
         line = await served.connect()

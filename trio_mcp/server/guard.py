@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
+from inspect import isawaitable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -70,7 +71,9 @@ class Guard:
         if self._authorize is None:
             return None
         try:
-            return await self._authorize(request.headers)
+            asked = self._authorize(request.headers)
+            if isawaitable(asked):
+                return await asked
         except AuthError as error:
             status = error.status if error.status in (401, 403) else 401
             challenges = error.challenge
@@ -79,6 +82,8 @@ class Guard:
             logger.info("authorize refused a request: %s", type(error).__name__)
             logger.debug("authorize raised", exc_info=True)
             status, challenges = 401, ()
+        else:
+            raise TypeError(f"authorize: expected an async function, got one that returns {type(asked).__name__}")
         words = [_challenge(challenge) for challenge in challenges] or ["Bearer"]
         text = b"authorization is required" if status == 401 else b"this is not permitted"
         raise Refusal(status, text, [(b"www-authenticate", word.encode("latin-1", "replace")) for word in words])
@@ -135,8 +140,9 @@ def _names(field: str, names: Collection[str] | None) -> frozenset[str] | None:
 def _challenge(challenge: Mapping[str, str]) -> str:
     """One challenge as WWW-Authenticate has it (RFC 9110)."""
     parameters = ", ".join(
-        f'{name}="{_UNSAFE.sub("", value)}"'
+        f'{_UNSAFE.sub("", str(name))}="{_UNSAFE.sub("", str(value))}"'
         for name, value in challenge.items()
         if name not in ("scheme", "token68")
     )
-    return f"{challenge.get('scheme', 'Bearer')} {parameters}".rstrip()
+    scheme = _UNSAFE.sub("", str(challenge.get("scheme", "Bearer")))
+    return f"{scheme} {parameters}".rstrip()

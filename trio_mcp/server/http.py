@@ -233,7 +233,7 @@ def _contain_connections() -> None:
                 logger.info("a connection failed: %s", type(error).__name__)
                 logger.debug("a connection failed", exc_info=True)
 
-    if vars(run)["TCPServer"] is TCPServer:  # there is no way to hand it in
+    if vars(run).get("TCPServer") is TCPServer:  # there is no way to hand it in
         vars(run)["TCPServer"] = Connection
 
 
