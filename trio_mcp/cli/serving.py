@@ -60,8 +60,11 @@ async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event
             await serve_stdio(server, stop=stop)
         else:
             await _serve_http(server, address, stop)
-    except (RuntimeError, OSError) as error:
+    except RuntimeError as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        where = "" if address is None else f"cannot listen on {address.host}, port {address.port}: "
+        raise CommandError(f"{where}{error.strerror or error}") from error
 
 
 async def _serve_http(server: ToolServer, address: Address, stop: trio.Event) -> None:
