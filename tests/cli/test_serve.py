@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -153,6 +155,26 @@ def test_without_a_target_the_usage_error_is_exit_code_2(here: Here, capfd: pyte
     assert here("serve") == 2
     out, err = capfd.readouterr()
     assert (out, "MODULE:TOOLS" in err) == ("", True)
+
+
+def test_at_a_terminal_it_says_what_it_waits_for_and_how_to_end_it(directory: Path) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")  # what Ctrl-D sends: the end of the input
+    done = subprocess.run(
+        [*COMMAND, "serve", "mine:server"],
+        env=ENVIRONMENT,
+        cwd=directory,
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert (done.returncode, done.stdout) == (0, "")
+    said = "note: mine waits for a client on stdin and stdout; Ctrl-C ends it\n"
+    assert done.stderr == "hello from the module\n" + said
 
 
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated
 
 import trio
@@ -57,6 +58,8 @@ async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event
     """
     try:
         if address is None:
+            if sys.stdin is not None and sys.stdin.isatty():  # whoever typed this sees nothing else
+                note(f"{server.name} waits for a client on stdin and stdout; Ctrl-C ends it")
             await serve_stdio(server, stop=stop)
         else:
             await _serve_http(server, address, stop)
