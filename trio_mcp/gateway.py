@@ -82,7 +82,7 @@ async def open_gateway(
     """
     gateway = ToolServer(name, version=version, instructions=instructions)
     if not isinstance(servers, Iterable):
-        raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
+        raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
     board = _Board(gateway)
     upstreams: list[_Upstream] = []
     for server in servers:

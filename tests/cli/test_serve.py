@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -120,7 +122,10 @@ def test_what_the_module_prints_is_not_for_the_client(directory: Path) -> None:
         ("missing:tools", "importing missing failed: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("broken:tools", "importing broken failed: ZeroDivisionError: division by zero (broken.py:2)"),
         ("leaving:tools", "importing leaving failed: SystemExit: not today (leaving.py:2)"),
-        ("wrong:tools", "importing wrong failed: SyntaxError: "),
+        ("wrong:tools", "importing wrong failed: SyntaxError: invalid syntax (wrong.py, line 1)\n"),
+        ("./mine:shout", "'./mine' is a file, not a module: mine:shout, from its directory"),
+        ("package/inside.py:shout", "'package/inside.py' is a file, not a module: inside:shout, "),
+        ("mine:block", "mine:block is a function, neither a tool nor a list of tools nor a ToolServer; @tool"),
         ("mine:nothing", "mine has no 'nothing'"),
         ("mine:Holder.nothing", "mine has no 'Holder.nothing'"),
         ("mine:plain", "mine:plain is a builtin_function_or_method, neither a tool nor a list of tools"),
@@ -150,6 +155,26 @@ def test_without_a_target_the_usage_error_is_exit_code_2(here: Here, capfd: pyte
     assert here("serve") == 2
     out, err = capfd.readouterr()
     assert (out, "MODULE:TOOLS" in err) == ("", True)
+
+
+def test_at_a_terminal_it_says_what_it_waits_for_and_how_to_end_it(directory: Path) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")  # what Ctrl-D sends: the end of the input
+    done = subprocess.run(
+        [*COMMAND, "serve", "mine:server"],
+        env=ENVIRONMENT,
+        cwd=directory,
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert (done.returncode, done.stdout) == (0, "")
+    said = "note: mine waits for a client on stdin and stdout; Ctrl-C ends it\n"
+    assert done.stderr == "hello from the module\n" + said
 
 
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])

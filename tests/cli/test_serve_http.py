@@ -131,8 +131,10 @@ def test_an_address_that_is_none_is_one_line_and_exit_code_2(
 
 def test_an_address_that_is_taken_is_one_line_and_exit_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run("serve", TARGET, "--http", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        done = run("serve", TARGET, "--http", str(port))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"trio-mcp: cannot listen on 127.0.0.1, port {port}: ")
     assert "in use" in done.stderr
 
 

@@ -61,6 +61,7 @@ def outcome(capsys: pytest.CaptureFixture[str]) -> Any:
         (("call", "one", "--config", "f"), "call takes SERVER TOOL [JSON] --config FILE"),
         (("call", "one", "echo", "--jsn", "--config", "f"), "unknown option --jsn"),
         (("call", "one", "echo"), "which server?"),
+        (("call", "one", '{"text": "a"}', "--config", "f"), "--config FILE: one of the two names is missing"),
         (("list", "--", ""), "command"),
     ],
 )
@@ -82,6 +83,11 @@ def test_an_unknown_server_exits_2_and_names_what_may_have_been_meant(outcome: A
         "",
         f'trio-mcp: no server "x" in {file}; it has weather\n',
     )
+
+
+def test_a_file_without_servers_is_a_note(outcome: Any, tmp_path: Path) -> None:
+    file = config(tmp_path)
+    assert outcome("list", "--config", file) == (0, "", f"note: {file} has no server that could be started\n")
 
 
 def test_help_tells_the_ways_to_call(outcome: Any) -> None:

@@ -62,7 +62,7 @@ async def test_a_progress_function_that_is_not_async_fails_that_call_alone(host:
     host.scripts = [serving({**MODERN, "tools/call": progress})]
     with trio.fail_after(5):
         async with open_connection(SERVER) as connection:
-            with pytest.raises(TypeError):
+            with pytest.raises(TypeError, match="on_progress: expected an async function, this one returned None"):
                 await connection.call_tool("echo", on_progress=lambda *_: None)  # type: ignore[arg-type]
             await connection.refresh_tools()
 

@@ -191,7 +191,7 @@ async def test_a_host_that_cannot_be_looked_up_says_so(host: str) -> None:
 async def test_a_wrong_path_says_so(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "modern")
     error = await failure(peer.server(url=peer.listener.url + "elsewhere"))
-    assert "HTTP 404 Not Found" in str(error)
+    assert "answered with HTTP 404 Not Found: nothing of MCP is at the path of this URL" in str(error)
     assert error.status == 404
 
 

@@ -493,6 +493,16 @@ def test_an_agent_of_the_wrong_types_is_a_type_error(fields: Any) -> None:
         Agent(**{"name": "parrot", "run": parrot, **fields})
 
 
+async def test_a_run_that_is_not_async_is_a_failed_call_that_says_so() -> None:
+    run: Any = len
+    server = ToolServer("zoo")
+    add_agent(server, Agent("counter", run), "Counts.")
+    with trio.fail_after(5):
+        async with open_memory_connection(server) as connection:
+            result = await connection.call_tool("counter", {"prompt": "abc"})
+    assert (result.is_error, result.content) == (True, "run: expected an async function, this one returned int")
+
+
 def test_an_agent_is_frozen() -> None:
     agent = Agent("parrot", parrot, tools=[echoing()], wrap=[_raises])
     assert (agent.name, agent.run, agent.wrap) == ("parrot", parrot, (_raises,))

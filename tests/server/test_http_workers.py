@@ -148,11 +148,12 @@ async def test_any_worker_serves_any_request_and_goes_on_with_anothers_call(tmp_
                 return ElicitResult.accept({"answer": request.message.split(" of ")[0]})
 
             server = Server("workers", url=f"http://127.0.0.1:{port}/mcp", protocol="modern")
+            while len(seen) < WORKERS:
+                # A connection of HTTP stays with its worker: one that started late is found by new ones alone.
+                async with open_connection(server) as connection, trio.open_nursery() as nursery:
+                    for _ in range(100):
+                        nursery.start_soon(where, connection)
             async with open_connection(server, on_elicit=on_elicit) as connection:
-                while len(seen) < WORKERS:
-                    async with trio.open_nursery() as nursery:
-                        for _ in range(100):
-                            nursery.start_soon(where, connection)
                 result = await connection.call_tool("ask")
                 assert result.content.partition(": ")[2] == "['question 1', 'question 2']"
             # Each round on a connection of its own, until three processes had a hand in one call.

@@ -64,6 +64,19 @@ def test_a_toolbox_keeps_the_order_of_its_tools_and_says_how_many_it_has() -> No
     assert repr(toolbox) == "<Toolbox of 3 tools>"
 
 
+def test_one_tool_in_place_of_several_is_refused() -> None:
+    tools: Any = echo
+    with pytest.raises(TypeError, match=r"^tools: expected several Tool values, got Tool$"):
+        Toolbox(tools)
+
+
+async def test_one_call_in_place_of_several_is_refused() -> None:
+    (call,) = calls("echo")
+    one: Any = call
+    with pytest.raises(TypeError, match=r"^calls: expected several ToolCall values, got ToolCall$"):
+        await Toolbox([echo]).run(one)
+
+
 @pytest.mark.parametrize("wrong", [None, "echo", {"id": "1", "name": "echo"}])
 async def test_what_is_no_call_is_refused_before_anything_runs(wrong: Any) -> None:
     hall = Hall()

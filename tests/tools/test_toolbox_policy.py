@@ -91,6 +91,13 @@ async def test_an_answer_that_is_neither_yes_nor_no_is_no_approval(answer: Any) 
     assert (outcome.is_error, outcome.pending) == (True, False)
 
 
+@pytest.mark.parametrize("answer", [True, False, None])
+async def test_an_approve_that_is_not_async_approves_nothing_and_is_told_so(answer: Any) -> None:
+    outcome = await run_one(under(echo, require_approval=True), "echo", approve=lambda call: answer)
+    assert outcome.content == f"approve: expected an async function, this one returned {type(answer).__name__}"
+    assert (outcome.is_error, outcome.pending) == (True, False)
+
+
 async def test_approve_is_asked_of_no_other_call() -> None:
     asked: list[str] = []
 

@@ -83,6 +83,7 @@ def cases(tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     return {
         "missing command": ("/nowhere/server",),
         "relative command missing": ("./server", (), ENV, str(tmp_path)),
+        "arguments in the command": ("server --at a/b", (), ENV),
         "not on the server's PATH": ("no-such-server", (), ENV),
         "not on the parent's PATH": ("no-such-server", (), {}),
         "missing interpreter": (no_interpreter,),
@@ -102,6 +103,7 @@ def cases(tmp_path: Path) -> dict[str, tuple[Any, ...]]:
 EXPECTED = {
     "missing command": "the command '/nowhere/server' does not exist",
     "relative command missing": "the command './server' does not exist",
+    "arguments in the command": "the command 'server --at a/b' does not exist; arguments belong into args, .*",
     "not on the server's PATH": "the command 'no-such-server' is not on the server's PATH",
     "not on the parent's PATH": "the command 'no-such-server' is not on PATH",
     "missing interpreter": r"the interpreter that the first line .*no-interpreter' .*: '/nowhere/python9'",

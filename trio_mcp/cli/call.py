@@ -58,6 +58,8 @@ def _understood(words: tuple[str, ...], *, with_server: bool) -> tuple[str | Non
             "SERVER TOOL [JSON] --config FILE" if with_server else "TOOL [JSON], and --url URL or -- COMMAND ARGS…"
         )
         raise CommandError(f"call takes {usage}")
+    if with_server and len(words) == 2 and words[1].lstrip().startswith("{"):
+        raise CommandError("call takes SERVER TOOL [JSON] --config FILE: one of the two names is missing")
     server = words[0] if with_server else None
     return server, words[names - 1], words[names] if len(words) > names else None
 

@@ -18,10 +18,15 @@ from ..models.server import Server
 from ..redaction import is_secret_name
 from .terminal import CommandError
 
-UrlOption = Annotated[str | None, Parameter(help="A Streamable HTTP endpoint.")]
+UrlOption = Annotated[str | None, Parameter(help="A Streamable HTTP endpoint, such as http://127.0.0.1:8000/mcp.")]
 HeaderOption = Annotated[
     tuple[str, ...],
-    Parameter(name="--header", negative=(), help="'Name: ${VAR}', a header for every request; repeatable."),
+    Parameter(
+        name="--header",
+        negative=(),
+        show_default=False,
+        help="'Name: ${VAR}', a header for every request; repeatable.",
+    ),
 ]
 BearerOption = Annotated[
     str | None, Parameter(name="--bearer-env", help="The environment variable that holds the bearer token.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 import traceback
@@ -55,6 +56,9 @@ def _found(target: str) -> ToolServer:
         raise CommandError(f"expected MODULE:TOOLS, such as words:server, got {target!r}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+    if os.sep in module_name:
+        name = os.path.basename(module_name).removesuffix(".py")
+        raise CommandError(f"{module_name!r} is a file, not a module: {name}:{path}, from its directory")
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -73,8 +77,9 @@ def _found(target: str) -> ToolServer:
         return found
     tools = [found] if isinstance(found, Tool) else found
     if not isinstance(tools, Iterable) or isinstance(tools, str):
+        hint = "; @tool makes a tool of it" if inspect.isfunction(found) else ""
         raise CommandError(
-            f"{target} is a {type(found).__name__}, neither a tool nor a list of tools nor a ToolServer"
+            f"{target} is a {type(found).__name__}, neither a tool nor a list of tools nor a ToolServer{hint}"
         )
     server = ToolServer(module_name)
     try:
@@ -85,6 +90,8 @@ def _found(target: str) -> ToolServer:
 
 
 def _failed(module_name: str, error: BaseException) -> str:
+    said = f"importing {module_name} failed: {type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):  # it says itself where, and the traceback ends in the import system
+        return said
     where = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.basename(where.filename)}:{where.lineno}"
-    return f"importing {module_name} failed: {type(error).__name__}: {error} ({place})"
+    return f"{said} ({os.path.basename(where.filename)}:{where.lineno})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated
 
 import trio
@@ -57,11 +58,16 @@ async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event
     """
     try:
         if address is None:
+            if sys.stdin is not None and sys.stdin.isatty():  # whoever typed this sees nothing else
+                note(f"{server.name} waits for a client on stdin and stdout; Ctrl-C ends it")
             await serve_stdio(server, stop=stop)
         else:
             await _serve_http(server, address, stop)
-    except (RuntimeError, OSError) as error:
+    except RuntimeError as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        where = "" if address is None else f"cannot listen on {address.host}, port {address.port}: "
+        raise CommandError(f"{where}{error.strerror or error}") from error
 
 
 async def _serve_http(server: ToolServer, address: Address, stop: trio.Event) -> None:

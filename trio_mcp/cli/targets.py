@@ -46,6 +46,8 @@ def chosen_servers(
     loaded = load_servers(config)
     for warning in loaded.warnings:
         note(warning)
+    if not loaded.servers:
+        note(f"{config} has no server that could be started")
     if name is None:
         return loaded.servers
     for server in loaded.servers:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import Any
 
 import msgspec
@@ -113,7 +114,12 @@ class Inbound:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._warn_once("notifications/progress", "progress that cannot be read was dropped")
                 return
-            await on_progress(found.progress, found.total, found.message)
+            pending: object = on_progress(found.progress, found.total, found.message)
+            if not isawaitable(pending):
+                raise TypeError(
+                    f"on_progress: expected an async function, this one returned {type(pending).__name__}"
+                )
+            await pending
 
         return deliver
 

@@ -179,7 +179,7 @@ async def open_connections(
     if on_error not in ("raise", "warn"):
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
     if not isinstance(servers, Iterable):
-        raise InvalidServerError("servers", f"expected Server values, got {type(servers).__name__}")
+        raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
     options: dict[str, tuple[Link, Options]] = {}
     for server in servers:
         link, checked = _checked(

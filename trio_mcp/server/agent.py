@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -120,7 +121,10 @@ def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
             raise ValueError(f"{field}: is empty")
 
     async def ask(prompt: str) -> Any:
-        return await agent.run(prompt)
+        pending: object = agent.run(prompt)
+        if not isawaitable(pending):
+            raise TypeError(f"run: expected an async function, this one returned {type(pending).__name__}")
+        return await pending
 
     tools, wrap = _as_tools(agent.tools), as_wrappers(agent.wrap)
     for one in tools:

@@ -67,6 +67,9 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
         prefix: what stands before each name. Names are not changed otherwise, however odd they are.
         policy: for all of the tools.
 
+    Returns:
+        Its `tools`, and what was `skipped`, with the reason of each.
+
     Raises:
         TypeError: `prefix` or `policy` is of the wrong type; nothing was sent.
         RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the list could not

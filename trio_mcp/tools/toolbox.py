@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 import trio
@@ -56,6 +57,8 @@ class Toolbox:
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
+        if not isinstance(tools, Iterable):
+            raise TypeError(f"tools: expected several Tool values, got {type(tools).__name__}")
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if not isinstance(tool, Tool):
@@ -95,6 +98,8 @@ class Toolbox:
         Raises:
             TypeError: something is no `ToolCall`, or `approve` no function; nothing has run.
         """
+        if not isinstance(calls, Iterable):
+            raise TypeError(f"calls: expected several ToolCall values, got {type(calls).__name__}")
         turn = list(calls)
         for call in turn:
             if not isinstance(call, ToolCall):
@@ -241,7 +246,12 @@ _NEVER_CUT = (_TimedOutError, InvalidArgumentsError, UnknownToolError)
 
 
 async def _ask(approve: Approve | None, call: ToolCall) -> bool:
-    answer = approve is not None and await approve(call)
+    if approve is None:
+        return False
+    pending = approve(call)
+    if not isawaitable(pending):
+        raise TypeError(f"approve: expected an async function, this one returned {type(pending).__name__}")
+    answer = await pending
     if answer and answer is not True:  # such as a "no" that somebody typed
         raise TypeError(f"approve: expected True or False, got {type(answer).__name__}")
     return bool(answer)

@@ -294,9 +294,12 @@ def _look_up(command: str, env: Mapping[str, str]) -> str:
     found = shutil.which(command, path=path)
     if found is None:
         whose = "the server's PATH" if "PATH" in env else "PATH"
-        hint = "; arguments belong into args, not into the command" if " " in command else ""
-        raise CannotStart(f"the command {command!r} is not on {whose}{hint}")
+        raise CannotStart(f"the command {command!r} is not on {whose}{_hint(command)}")
     return os.path.abspath(found)
+
+
+def _hint(command: str) -> str:
+    return "; arguments belong into args, not into the command" if " " in command else ""
 
 
 def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[str], cwd: str | None) -> str:
@@ -311,7 +314,7 @@ def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[s
     target = os.path.join(cwd or os.curdir, found)
     if isinstance(error, FileNotFoundError):
         if not os.path.exists(target):
-            return f"the command {command!r} does not exist"
+            return f"the command {command!r} does not exist{_hint(command)}"
         return f"the interpreter that the first line of {command!r} names does not exist{_first_line(target)}"
     if isinstance(error, PermissionError):
         if os.path.isdir(target):

@@ -219,6 +219,9 @@ class HttpTransport:
                 reason = "speaks the deprecated HTTP+SSE transport of 2024-11-05, which is not supported"
                 status = None if isinstance(error, RequestError) else error.status
                 raise ServerStoppedError(self._name, reason, status=status) from None
+            if isinstance(error, ServerStoppedError) and error.status == 404:
+                reason = f"answered with {status_text(404)}: nothing of MCP is at the path of this URL"
+                raise ServerStoppedError(self._name, reason, status=404) from error
             raise
 
     async def _post(
