@@ -157,7 +157,14 @@ class Connection:
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
-        return (await self.call_tool_raw(name, arguments, on_progress=on_progress, meta=meta))[1]
+        if type(name) is not str or (self.wanted is not None and name not in self.wanted):
+            await self._refuse(name)
+        members = _call_members(name, arguments)
+        return (
+            await self._requests.call(
+                "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
+            )
+        )[1]
 
     async def call_tool_raw(
         self,
@@ -168,20 +175,18 @@ class Connection:
         meta: Mapping[str, Any] | None = None,
     ) -> tuple[bytes, ToolResult]:
         """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result."""
+        if type(name) is not str or (self.wanted is not None and name not in self.wanted):
+            await self._refuse(name)
+        members = _call_members(name, arguments)
+        return await self._requests.call(
+            "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
+        )
+
+    async def _refuse(self, name: Any) -> None:
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
-        if self.wanted is not None and name not in self.wanted:
-            await trio.lowlevel.checkpoint()
-            raise UnknownToolError(name)
-        head = b'"name":%b,"arguments":' % encode_any(name)
-        return await self._requests.call(
-            "tools/call",
-            head + encode_arguments(name, arguments),
-            name,
-            read_call_result,
-            meta=meta,
-            on_progress=on_progress,
-        )
+        await trio.lowlevel.checkpoint()
+        raise UnknownToolError(name)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send any MCP request; its result, decoded. Resources, prompts and completion need nothing more.
@@ -382,6 +387,11 @@ class Connection:
             self.done.set()
         self._asking.stop()
         self._changes.close()
+
+
+def _call_members(name: str, arguments: Arguments) -> bytes:
+    """The params of a tools/call, without braces."""
+    return b'"name":%b,"arguments":%b' % (encode_any(name), encode_arguments(name, arguments))
 
 
 def _read_result(method: str, data: bytes) -> dict[str, Any] | InputRequired:

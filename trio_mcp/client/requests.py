@@ -76,32 +76,48 @@ class Requests:
 
         `name` stands in errors about `meta`; `standing` is as in `Transport.request`.
         """
+        try:
+            return await self._asking(method, members, name, meta, on_progress, standing=standing)
+        except ProtocolError as error:
+            error.redact(self._redactor)
+            raise
+
+    def _asking(
+        self,
+        method: str,
+        members: bytes,
+        name: str,
+        meta: Mapping[str, Any] | None,
+        on_progress: OnProgress | None,
+        *,
+        standing: bool = False,
+    ) -> Awaitable[bytes]:
+        """What is to be awaited for one request. No coroutine of its own: each is held for as long as a call waits."""
         token, deliver = None, None
         if on_progress is not None:
             token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
         params = self.meta.params(members, name, given=meta, token=token)
-
-        async def ask() -> bytes:
-            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
-            return await self._transport.request(
-                method,
-                params,
-                headers=headers,
-                progress_token=token,
-                on_progress=deliver,
-                standing=standing,
+        if self.headers is None and self.correct is None:
+            return self._transport.request(
+                method, params, progress_token=token, on_progress=deliver, standing=standing
             )
+        return self._asking_with_headers(
+            method, members, name, params, progress_token=token, on_progress=deliver, standing=standing
+        )
 
-        try:
+    async def _asking_with_headers(
+        self, method: str, members: bytes, name: str, params: bytes, **others: Any
+    ) -> bytes:
+        """Modern over HTTP: headers repeat what the body says, and an error about them may be mended, once."""
+        is_first = True
+        while True:
+            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
             try:
-                return await ask()
+                return await self._transport.request(method, params, headers=headers, **others)
             except RequestError as error:
-                if self.correct is None or not await self.correct(method, error):
+                if not is_first or self.correct is None or not await self.correct(method, error):
                     raise
-                return await ask()
-        except ProtocolError as error:
-            error.redact(self._redactor)
-            raise
+            is_first = False
 
     async def call(
         self,
@@ -122,13 +138,13 @@ class Requests:
         """
         self._in_flight += 1
         try:
-            data = await self.send(method, members, name, meta=meta, on_progress=on_progress)
+            data = await self._asking(method, members, name, meta, on_progress)
             result = read(data)
             rounds = 0
             while isinstance(result, InputRequired):
                 rounds += 1
                 again = await self._answered(members, result, data, rounds)
-                data = await self.send(method, again, name, meta=meta, on_progress=on_progress)
+                data = await self._asking(method, again, name, meta, on_progress)
                 result = read(data)
         except BaseException as error:
             self._failed += 1

@@ -127,7 +127,7 @@ class StreamTransport:
             self._hand_over(line, id_, at_once=len(self._pending) == 1)
             while call.answer is None or call.progress:
                 if not call.progress:
-                    await call.wait()
+                    await call.sleep()
                 while call.progress and on_progress is not None:
                     await on_progress(call.progress.popleft())
         except BaseException:
