@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..models.result import InputRequired, ToolResult, read_call_result
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import Id, decode_json, encode_any
+from ..protocol.messages import Id, Undecoded, decode_json, encode_any
 from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.context import OnProgress
@@ -178,9 +178,10 @@ class Connection:
         if type(name) is not str or (self.wanted is not None and name not in self.wanted):
             await self._refuse(name)
         members = _call_members(name, arguments)
-        return await self._requests.call(
+        data, result = await self._requests.call(
             "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
         )
+        return bytes(data), result
 
     async def _refuse(self, name: Any) -> None:
         if type(name) is not str:
@@ -389,13 +390,14 @@ class Connection:
         self._changes.close()
 
 
-def _call_members(name: str, arguments: Arguments) -> bytes:
+def _call_members(name: str, arguments: Arguments) -> tuple[bytes, bytes]:
     """The params of a tools/call, without braces."""
-    return b'"name":%b,"arguments":%b' % (encode_any(name), encode_arguments(name, arguments))
+    return b'"name":%b,"arguments":' % encode_any(name), encode_arguments(name, arguments)
 
 
-def _read_result(method: str, data: bytes) -> dict[str, Any] | InputRequired:
+def _read_result(method: str, undecoded: Undecoded) -> dict[str, Any] | InputRequired:
     """A result of any method, decoded; what the server asks where it is not finished."""
+    data = bytes(undecoded)
     result = decode_json(data)
     if result == []:  # PHP has one literal for an empty list and an empty object
         return {}

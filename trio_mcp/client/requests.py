@@ -11,6 +11,7 @@ import trio
 
 from ..errors import ProtocolError, RequestError
 from ..models.result import InputRequired
+from ..protocol.messages import Encoded, Undecoded, joined
 from ..redaction import Redactor
 from ..tools.context import OnProgress
 from ..transports.base import NO_HEADERS, Transport
@@ -77,7 +78,7 @@ class Requests:
         `name` stands in errors about `meta`; `standing` is as in `Transport.request`.
         """
         try:
-            return await self._asking(method, members, name, meta, on_progress, standing=standing)
+            return bytes(await self._asking(method, members, name, meta, on_progress, standing=standing))
         except ProtocolError as error:
             error.redact(self._redactor)
             raise
@@ -85,13 +86,13 @@ class Requests:
     def _asking(
         self,
         method: str,
-        members: bytes,
+        members: Encoded,
         name: str,
         meta: Mapping[str, Any] | None,
         on_progress: OnProgress | None,
         *,
         standing: bool = False,
-    ) -> Awaitable[bytes]:
+    ) -> Awaitable[Undecoded]:
         """What is to be awaited for one request. No coroutine of its own: each is held for as long as a call waits."""
         token, deliver = None, None
         if on_progress is not None:
@@ -106,8 +107,8 @@ class Requests:
         )
 
     async def _asking_with_headers(
-        self, method: str, members: bytes, name: str, params: bytes, **others: Any
-    ) -> bytes:
+        self, method: str, members: Encoded, name: str, params: Encoded, **others: Any
+    ) -> Undecoded:
         """Modern over HTTP: headers repeat what the body says, and an error about them may be mended, once."""
         is_first = True
         while True:
@@ -122,13 +123,13 @@ class Requests:
     async def call(
         self,
         method: str,
-        members: bytes,
+        members: Encoded,
         name: str,
-        read: Callable[[bytes], Read | InputRequired],
+        read: Callable[[Undecoded], Read | InputRequired],
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-    ) -> tuple[bytes, Read]:
+    ) -> tuple[Undecoded, Read]:
         """A request of the program's: counted, and made again with answers for as long as the server asks back.
 
         Returns the result as sent, and as `read` reads it.
@@ -143,7 +144,7 @@ class Requests:
             rounds = 0
             while isinstance(result, InputRequired):
                 rounds += 1
-                again = await self._answered(members, result, data, rounds)
+                again = await self._answered(members, result, bytes(data), rounds)
                 data = await self._asking(method, again, name, meta, on_progress)
                 result = read(data)
         except BaseException as error:
@@ -156,14 +157,15 @@ class Requests:
         self._done += 1
         return data, result
 
-    async def _answered(self, members: bytes, required: InputRequired, data: bytes, rounds: int) -> bytes:
+    async def _answered(self, members: Encoded, required: InputRequired, data: bytes, rounds: int) -> bytes:
         """The members of the next round (basic/patterns/mrtr): those of the first, and the answers."""
         if rounds > MAX_ROUNDS:
             raise ProtocolError(f"the server asks for input again after {MAX_ROUNDS} rounds", data)
         if not required.requests:  # it only wants to be asked again: it has much to do
             await trio.sleep(FIRST_PAUSE * 2 ** (rounds - 1))
         answers = await self._elicitor.answer_round(required, data)
-        return b"%b,%b" % (members, answers) if members and answers else members or answers
+        first = joined(members)
+        return b"%b,%b" % (first, answers) if first and answers else first or answers
 
     def statistics(self) -> Statistics:
         """Counts since the connection was opened."""

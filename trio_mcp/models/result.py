@@ -17,7 +17,7 @@ from attrs import Attribute, field, fields, frozen
 from msgspec import Raw
 
 from ..errors import ProtocolError
-from ..protocol.messages import decode_json, reencode_json
+from ..protocol.messages import Undecoded, decode_json, reencode_json
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
@@ -186,7 +186,7 @@ _set_text, _set_annotations, _set_text_meta, _set_extra = _slots(Text)
 _set_blocks, _set_is_error, _set_structured_json, _set_result_meta = _slots(ToolResult)
 
 
-def read_call_result(data: bytes) -> ToolResult | InputRequired:
+def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
     """Read the undecoded `result` of a tools/call.
 
     Raises:
@@ -198,9 +198,9 @@ def read_call_result(data: bytes) -> ToolResult | InputRequired:
     try:
         wire = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # ValidationError is a DecodeError
-        wire = _decode_widely(data)
+        wire = _decode_widely(bytes(data))
     if wire.result_type != "complete":
-        return _read_input_required(data, wire.result_type)
+        return _read_input_required(bytes(data), wire.result_type)
     # Structured output may be any JSON value, null too (server/tools): presence is what counts.
     structured = wire.structured
     result = _new(ToolResult)

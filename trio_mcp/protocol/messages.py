@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,14 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 Id = int | str
+#: Encoded JSON, which may be in pieces: what is large is not copied for the sake of what stands around it.
+Encoded = bytes | tuple[bytes, ...]
+#: JSON as it came. A Raw is a part of its line that has not been copied out of it.
+Undecoded = bytes | Raw
+#: What is longer is not copied, in bytes: it would be the third copy of something large.
+SHORT = 64 * 1024
+#: Stands for a member that is not there.
+ABSENT = Raw()
 
 # What msgspec raises for input that it does not take.
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -42,20 +50,27 @@ class Line(msgspec.Struct):
 
     id: int | str | float | None = None
     method: str | None = None
-    params: Raw = Raw()
-    result: Raw = Raw()
-    error: Raw = Raw()
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
 
     @property
     def is_answer(self) -> bool:
         """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
-        return len(memoryview(self.result)) > 0 or self.error_bytes is not None
+        return self.result is not ABSENT or self.error_bytes is not None
 
     @property
     def error_bytes(self) -> bytes | None:
         """The error, undecoded. `"error": null` beside a result is no error: JSON-RPC 1 wrote it so."""
+        if self.error is ABSENT:
+            return None
         found = bytes(self.error)
-        return None if not found or found == b"null" else found
+        return None if found == b"null" else found
+
+    @property
+    def result_kept(self) -> Undecoded:
+        """The result, for somebody to keep: a long one keeps its line, which is hardly longer."""
+        return self.result if len(memoryview(self.result)) > SHORT else bytes(self.result)
 
 
 _decode_line = msgspec.json.Decoder(Line).decode
@@ -63,7 +78,7 @@ _decode_any = msgspec.json.Decoder().decode
 encode_json = msgspec.json.Encoder().encode
 
 
-def decode_json(data: bytes) -> Any:
+def decode_json(data: Undecoded) -> Any:
     """Decode JSON as widely as Python can: msgspec first, then the standard library.
 
     Integers are exact; NaN and Infinity become floats; bytes that are no UTF-8 become U+FFFD.
@@ -74,7 +89,7 @@ def decode_json(data: bytes) -> Any:
     try:
         return _decode_any(data)
     except (*_REFUSALS, msgspec.ValidationError):
-        pass
+        data = bytes(data)
     try:
         return json.loads(data.decode("utf-8-sig", errors="replace"))
     except RecursionError:
@@ -101,7 +116,7 @@ def one_line(data: bytes) -> bytes:
     return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
 
 
-def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:
+def read_line(data: bytes, *, batches: Callable[[], bool] = lambda: True) -> Sequence[Line]:
     """Read one line: usually one message; several only where a peer sent a batch, and may (`batches`).
 
     Raises:
@@ -112,7 +127,7 @@ def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:
     except _REFUSALS:  # ValidationError is a DecodeError
         pass
     try:
-        return _read_widely(data, batches)
+        return _read_widely(data, batches())
     except RecursionError:  # what could just be decoded may be too deep to be encoded again
         raise ProtocolError("JSON nested too deeply", data) from None
 
@@ -135,9 +150,20 @@ def read_error(data: bytes) -> RequestError | ProtocolError:
     return RequestError(int(code), message if isinstance(message, str) else "", found.get("data"))
 
 
-def request_line(id: int, method: str, params: bytes) -> bytes:  # noqa: A002 - the protocol's word
+def joined(encoded: Encoded) -> bytes:
+    """It in one piece."""
+    return encoded if isinstance(encoded, bytes) else b"".join(encoded)
+
+
+def request_line(id: int, method: str, params: Encoded) -> bytes:  # noqa: A002 - the protocol's word
     """One request as a line; `params` are encoded already, so that raw arguments pass untouched."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (id, encode_json(method), params)
+    return b"".join(request_pieces(id, method, params))
+
+
+def request_pieces(id: int, method: str, params: Encoded) -> tuple[bytes, ...]:  # noqa: A002 - likewise
+    """The same in pieces."""
+    head = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":' % (id, encode_json(method))
+    return (head, params, b"}\n") if isinstance(params, bytes) else (head, *params, b"}\n")
 
 
 def notification_line(method: str, params: bytes | None = None) -> bytes:

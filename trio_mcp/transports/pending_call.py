@@ -8,6 +8,8 @@ from typing import Any
 
 import trio
 
+from ..protocol.messages import Undecoded
+
 #: Progress that waits for a busy caller; beyond it the oldest is dropped: the newest is what counts.
 PROGRESS_WAITING = 1000
 
@@ -23,7 +25,7 @@ class PendingCall:
 
     def __init__(self, standing: bool = False) -> None:
         self.standing = standing
-        self.answer: bytes | Exception | None = None
+        self.answer: Undecoded | Exception | None = None
         self.progress: deque[bytes] | None = None
         self._task = trio.lowlevel.current_task()
 
@@ -32,7 +34,7 @@ class PendingCall:
         self._task.custom_sleep_data = self
         return trio.lowlevel.wait_task_rescheduled(_abort)
 
-    def resolve(self, answer: bytes | Exception) -> None:
+    def resolve(self, answer: Undecoded | Exception) -> None:
         """The answer has come."""
         self.answer = answer
         # trio clears this when it wakes the task, for a cancel too: who is awake already is not to be woken.
