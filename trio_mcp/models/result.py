@@ -88,6 +88,8 @@ class ToolResult:
         """
         if not self.blocks:
             return self._structured_text
+        if len(self.blocks) == 1 and type(self.blocks[0]) is Text:  # most results
+            return self.blocks[0].text
         return "\n".join(_beside_images(block) for block in self.blocks if type(block) is not Image)
 
     @property

@@ -55,6 +55,16 @@ class Line(msgspec.Struct):
     error: Raw = ABSENT
 
     @property
+    def is_plain_answer(self) -> bool:
+        """Whether this is a result with an id as we give them, and nothing else."""
+        return (
+            self.method is None
+            and self.error is ABSENT
+            and self.result is not ABSENT
+            and type(self.id) is int
+        )
+
+    @property
     def is_answer(self) -> bool:
         """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
         return self.result is not ABSENT or self.error_bytes is not None
@@ -157,13 +167,16 @@ def joined(encoded: Encoded) -> bytes:
 
 def request_line(id: int, method: str, params: Encoded) -> bytes:  # noqa: A002 - the protocol's word
     """One request as a line; `params` are encoded already, so that raw arguments pass untouched."""
-    return b"".join(request_pieces(id, method, params))
-
-
-def request_pieces(id: int, method: str, params: Encoded) -> tuple[bytes, ...]:  # noqa: A002 - likewise
-    """The same in pieces."""
     head = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":' % (id, encode_json(method))
-    return (head, params, b"}\n") if isinstance(params, bytes) else (head, *params, b"}\n")
+    return b"".join((head, params, b"}\n") if isinstance(params, bytes) else (head, *params, b"}\n"))
+
+
+def request_pieces(id: int, method: str, params: Encoded) -> Encoded:  # noqa: A002 - the protocol's word
+    """The same, but in pieces where it is long and the params are."""
+    if isinstance(params, bytes) or sum(map(len, params)) <= SHORT:
+        return request_line(id, method, params)
+    first, *others = params
+    return (request_line(id, method, first).removesuffix(b"}\n"), *others, b"}\n")
 
 
 def notification_line(method: str, params: bytes | None = None) -> bytes:

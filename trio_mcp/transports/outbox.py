@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import trio
 
-from ..protocol.messages import Encoded
+from ..protocol.messages import Encoded, joined
 
 #: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
 #: callers, not their memory.
@@ -67,7 +67,7 @@ class Outbox:
             return
         size = _size(line)
         if size <= BATCH:
-            line = line if isinstance(line, bytes) else b"".join(line)
+            line = joined(line)
             if at_once and self._write_now is not None and not self._lines and not self._writing:
                 written = self._write_now(line)
                 self.bytes_out += written

@@ -30,6 +30,8 @@ from typing import Protocol
 
 import trio
 
+from .pipe import PipeReader
+
 logger = logging.getLogger("trio_mcp.transports")
 
 #: Seconds that a leader gets after SIGTERM before SIGKILL.
@@ -188,8 +190,8 @@ async def start_process(command: str, args: Sequence[str], env: Mapping[str, str
         on_failure.pop_all()
     for descriptor in (child_in, child_out, child_err):
         os.close(descriptor)
-    streams = [trio.lowlevel.FdStream(descriptor) for descriptor in (our_in, our_out, our_err)]
-    return Process(_Group(popen), *streams, stdin_descriptor=our_in)
+    stdin = trio.lowlevel.FdStream(our_in)
+    return Process(_Group(popen), stdin, PipeReader(our_out), PipeReader(our_err), stdin_descriptor=our_in)
 
 
 class _Group:

@@ -305,7 +305,11 @@ class StreamTransport:
             self._unreadable(data, error)
             return
         for message in messages:
-            if message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
+            if message.is_plain_answer:  # nearly all are
+                call = self._pending.resolve(message.id)
+                if call is not None:
+                    call.resolve(message.result_kept)
+            elif message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
                 self._answered(message, data)
             elif isinstance(message.id, int | str):
                 self._handlers.on_request(message.id, message.method, bytes(message.params))
