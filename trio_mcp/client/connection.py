@@ -9,20 +9,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import trio
 
 from ..errors import (
     InvalidArgumentsError,
-    ProtocolError,
     RequestError,
     ServerStoppedError,
     UnknownToolError,
 )
-from ..models.result import InputRequired, ToolResult, read_call_result
+from ..models.result import ToolResult, read_any_result, read_call_result
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import Id, Undecoded, decode_json, encode_any
+from ..protocol.messages import Id, Undecoded, encode_any
 from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.context import OnProgress
@@ -157,14 +156,7 @@ class Connection:
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
-        if type(name) is not str or (self.wanted is not None and name not in self.wanted):
-            await self._refuse(name)
-        members = _call_members(name, arguments)
-        return (
-            await self._requests.call(
-                "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
-            )
-        )[1]
+        return (await self._calling(name, arguments, on_progress, meta))[1]
 
     async def call_tool_raw(
         self,
@@ -175,19 +167,21 @@ class Connection:
         meta: Mapping[str, Any] | None = None,
     ) -> tuple[bytes, ToolResult]:
         """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result."""
-        if type(name) is not str or (self.wanted is not None and name not in self.wanted):
-            await self._refuse(name)
-        members = _call_members(name, arguments)
-        data, result = await self._requests.call(
-            "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
-        )
+        data, result = await self._calling(name, arguments, on_progress, meta)
         return bytes(data), result
 
-    async def _refuse(self, name: Any) -> None:
+    def _calling(
+        self, name: str, arguments: Arguments, on_progress: OnProgress | None, meta: Mapping[str, Any] | None
+    ) -> Awaitable[tuple[Undecoded, ToolResult]]:
+        """What is to be awaited for a call. No coroutine of its own: each is held while it waits."""
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
-        await trio.lowlevel.checkpoint()
-        raise UnknownToolError(name)
+        if self.wanted is not None and name not in self.wanted:
+            return _unknown(name)
+        members = (b'"name":%b,"arguments":' % encode_any(name), encode_arguments(name, arguments))
+        return self._requests.call(
+            "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
+        )
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send any MCP request; its result, decoded. Resources, prompts and completion need nothing more.
@@ -213,7 +207,7 @@ class Connection:
         if meta is not None and not isinstance(meta, Mapping):
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
-        return (await self._requests.call(method, encoded, method, partial(_read_result, method), meta=meta))[1]
+        return (await self._requests.call(method, encoded, method, partial(read_any_result, method), meta=meta))[1]
 
     # --- the list of tools
 
@@ -390,22 +384,6 @@ class Connection:
         self._changes.close()
 
 
-def _call_members(name: str, arguments: Arguments) -> tuple[bytes, bytes]:
-    """The params of a tools/call, without braces."""
-    return b'"name":%b,"arguments":' % encode_any(name), encode_arguments(name, arguments)
-
-
-def _read_result(method: str, undecoded: Undecoded) -> dict[str, Any] | InputRequired:
-    """A result of any method, decoded; what the server asks where it is not finished."""
-    data = bytes(undecoded)
-    result = decode_json(data)
-    if result == []:  # PHP has one literal for an empty list and an empty object
-        return {}
-    if not isinstance(result, dict):
-        raise ProtocolError(f"{method} was answered with something that is no object", data)
-    kind = result.get("resultType", "complete")
-    if kind == "complete":
-        return result
-    required = read_call_result(data)  # which also refuses a kind that nobody knows
-    assert isinstance(required, InputRequired)
-    return required
+async def _unknown(name: str) -> NoReturn:
+    await trio.lowlevel.checkpoint()
+    raise UnknownToolError(name)

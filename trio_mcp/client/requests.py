@@ -93,7 +93,7 @@ class Requests:
         *,
         standing: bool = False,
     ) -> Awaitable[Undecoded]:
-        """What is to be awaited for one request. No coroutine of its own: each is held for as long as a call waits."""
+        """What is to be awaited for one request. No coroutine of its own: each is held for as long as it waits."""
         token, deliver = None, None
         if on_progress is not None:
             token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)

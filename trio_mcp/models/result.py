@@ -214,6 +214,22 @@ def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
     return result
 
 
+def read_any_result(method: str, undecoded: Undecoded) -> dict[str, Any] | InputRequired:
+    """A result of any method, decoded; what the server asks where it is not finished."""
+    data = bytes(undecoded)
+    result = decode_json(data)
+    if result == []:  # PHP has one literal for an empty list and an empty object
+        return {}
+    if not isinstance(result, dict):
+        raise ProtocolError(f"{method} was answered with something that is no object", data)
+    kind = result.get("resultType", "complete")
+    if kind == "complete":
+        return result
+    required = read_call_result(data)  # which also refuses a kind that nobody knows
+    assert isinstance(required, InputRequired)
+    return required
+
+
 def _read_usual_block(value: Any) -> Block:
     """`read_block`, quick for the usual block: text and nothing else."""
     if type(value) is dict and len(value) == 2 and value.get("type") == "text":

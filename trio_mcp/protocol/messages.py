@@ -57,12 +57,7 @@ class Line(msgspec.Struct):
     @property
     def is_plain_answer(self) -> bool:
         """Whether this is a result with an id as we give them, and nothing else."""
-        return (
-            self.method is None
-            and self.error is ABSENT
-            and self.result is not ABSENT
-            and type(self.id) is int
-        )
+        return self.method is None and self.error is ABSENT and self.result is not ABSENT and type(self.id) is int
 
     @property
     def is_answer(self) -> bool:

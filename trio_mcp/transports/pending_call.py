@@ -32,7 +32,7 @@ class PendingCall:
     def sleep(self) -> Awaitable[Any]:
         """What is to be awaited until something comes. Only where nothing has."""
         self._task.custom_sleep_data = self
-        return trio.lowlevel.wait_task_rescheduled(_abort)
+        return trio.lowlevel.wait_task_rescheduled(_abort)  # noqa: ASYNC105 - our caller awaits it
 
     def resolve(self, answer: Undecoded | Exception) -> None:
         """The answer has come."""

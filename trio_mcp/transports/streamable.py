@@ -177,9 +177,7 @@ class HttpTransport:
     def _exchange(self, progress_token: int | None = None, on_progress: OnProgress | None = None) -> Exchange:
         return Exchange(self._name, self._handlers, self._came_elsewhere, progress_token, on_progress)
 
-    async def _perform(
-        self, exchange: Exchange, method: str, params: Encoded, headers: Mapping[str, str]
-    ) -> None:
+    async def _perform(self, exchange: Exchange, method: str, params: Encoded, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
         body = request_line(exchange.id, method, params)
         if method == "initialize":
