@@ -236,7 +236,7 @@ async def opened(link: Link, options: Options) -> AsyncIterator[Connection]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as deliveries:
         for delivery in options.deliveries:
-            deliveries.start_soon(delivery.run)
+            delivery.begin(deliveries)
         try:
             async with bare_nursery() as nursery:
                 connection = await _open(nursery, link, options)
