@@ -120,7 +120,7 @@ class Outbox:
                 self.discard()
                 raise
             self._writing = False
-            batch = ()  # a large one is not held while nothing is written
+            del batch, piece  # large ones are not held while nothing is written
             self._waiting.unpark_all()
 
     async def wait_room(self) -> None:
