@@ -11,6 +11,8 @@ No clock is asked: a count is the same on a fast machine and on a busy one. For 
 - steps: how often a task goes on, the far end's apart.
 - tasks: tasks that trio_mcp starts.
 - copies (large texts only): the most memory in use meanwhile, in sizes of the text.
+- objects (waiting calls only): what the garbage collector has to look at for each, its task apart. With thousands
+  in flight that is what makes each of them cost more.
 
 The far end is a task of this file: it answers everything at once, and is not counted.
 """
@@ -31,6 +33,7 @@ from typing import Any
 
 import msgspec
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 import trio_mcp
 from trio_mcp.client.link import Link
@@ -43,19 +46,21 @@ from trio_mcp.transports.stream import StreamTransport
 RECORD = Path(__file__).with_name("budget.json")
 #: What a change may add before the test asks. Interpreters differ too: 3.12 has no frame for a comprehension.
 #: One step or task more is one too many.
-ROOM = {"functions": 1.15, "lines": 1.15, "copies": 1.15, "steps": 1.0, "tasks": 1.0}
+ROOM = {"functions": 1.15, "lines": 1.15, "copies": 1.15, "objects": 1.0, "steps": 1.0, "tasks": 1.0}
 #: A part of one must not fail: with 100 calls at once, who runs first is left to chance.
 SLACK = 0.3
 
 WARM_UP, ROUNDS = 3, 5
 TOOLS = 1000
 LARGE = 4 * 2**20
+WAITING = 200
 
 PACKAGE = str(Path(trio_mcp.__file__).parent)
 
 #: Does the work once.
 Work = Callable[[], Awaitable[None]]
 Costs = dict[str, float]
+Units = int | Callable[[Work], Awaitable[Costs]]
 
 
 # --- counting
@@ -143,6 +148,22 @@ async def copies(work: Work) -> Costs:
         tracemalloc.stop()
 
 
+async def objects(work: Work) -> Costs:
+    """What the garbage collector has to look at for each of many works that wait, beyond a task that sleeps."""
+    counts = []
+    async with trio.open_nursery() as nursery:
+        for task in (None, trio.sleep_forever, work):
+            for _ in range(WAITING if task is not None else 0):
+                assert task is not None
+                nursery.start_soon(task)
+            await wait_all_tasks_blocked()
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+        nursery.cancel_scope.cancel()
+    idle, waiting = counts[1] - counts[0], counts[2] - counts[1]
+    return {"objects": round((waiting - idle) / WAITING, 1)}
+
+
 # --- the far ends
 
 
@@ -173,9 +194,9 @@ class Ask(msgspec.Struct):
 
 
 def answer(line: bytes, result: bytes) -> bytes:
-    """What the far end says to a message of a client; `result` to a call."""
+    """What the far end says to a message of a client; `result` to a call, nothing where that is empty."""
     asked = msgspec.json.decode(line, type=Ask)
-    if asked.id is None:
+    if asked.id is None or (asked.method == "tools/call" and not result):
         return b""
     results = {"initialize": HELLO, "server/discover": DISCOVERED, "tools/list": PAGE, "tools/call": result}
     return ANSWER % (asked.id, results[asked.method])
@@ -270,6 +291,13 @@ async def large_call() -> AsyncIterator[Work]:
 
 
 @asynccontextmanager
+async def waiting_call() -> AsyncIterator[Work]:
+    """A client's call that is not answered."""
+    async with connected(b"") as connection:
+        yield echoing(connection)
+
+
+@asynccontextmanager
 async def listing() -> AsyncIterator[Work]:
     """A client's listing of many tools."""
     async with connected() as connection:
@@ -341,15 +369,16 @@ def repeated(work: Work, at_once: int) -> Work:
     return at_once_all
 
 
-#: Every piece of work: how it is set up, and how many units of it there are.
-WORKS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Work]], int]] = {
+#: Every piece of work: how it is set up, and how many units of it there are, or what else is counted.
+WORKS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Work]], Units]] = {
     "a call over stdio, one at a time": (lambda: calls(1), 1),
     "a call over stdio, 100 at once": (lambda: calls(100), 100),
     "a call over HTTP, one at a time": (lambda: http_calls(1), 1),
     "a call served over stdio, one at a time": (lambda: served(1), 1),
     "a call served over stdio, 100 at once": (lambda: served(100), 100),
     f"a tool of a listing of {TOOLS:,}": (listing, TOOLS),
-    "a result of 4 MiB": (large_call, 0),
+    "a result of 4 MiB": (large_call, copies),
+    "a call over stdio that waits": (waiting_call, objects),
 }
 
 
@@ -358,7 +387,7 @@ async def measured(name: str) -> tuple[Costs, Counter[str]]:
     setup, units = WORKS[name]
     with trio.fail_after(60):
         async with setup() as work:
-            return await count(work, units) if units else (await copies(work), Counter())
+            return await count(work, units) if isinstance(units, int) else (await units(work), Counter())
 
 
 def budget() -> dict[str, Costs]:

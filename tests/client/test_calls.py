@@ -314,6 +314,52 @@ async def test_progress_that_cannot_be_read_is_dropped_with_one_warning(
     assert len(caplog.records) == 1
 
 
+# --- long texts
+
+LONG = "x" * 200_000
+
+
+async def echo(process: FakeProcess, message: Message) -> None:
+    arguments = json.dumps(message["params"]["arguments"]["text"]).encode()
+    await raw_answer(process, message, b'"result":{"content":[{"type":"text","text":%b}],"n":1.10}' % arguments)
+
+
+@ERAS
+async def test_a_long_text_goes_there_and_back_whole(host: FakeHost, era: Mapping[str, Reply]) -> None:
+    host.scripts = [serving({**era, "tools/call": echo})]
+    with trio.fail_after(5):
+        async with open_connection(SERVER) as connection:
+            assert (await connection.call_tool("t", {"text": LONG})).content == LONG
+            as_sent, result = await connection.call_tool_raw("t", {"text": LONG})
+            assert result.content == LONG
+            assert type(as_sent) is bytes
+            assert as_sent == b'{"content":[{"type":"text","text":"%b"}],"n":1.10}' % LONG.encode()
+
+
+async def test_a_long_result_of_any_method_is_decoded_or_refused_as_a_short_one(host: FakeHost) -> None:
+    quoted = json.dumps(LONG).encode()
+    host.scripts = [
+        serving(
+            {
+                **LEGACY,
+                "good": answering(b'"result":{"text":%b}' % quoted),
+                "odd": answering(b'"result":{"text":%b,"n":NaN}' % quoted),
+                "wrong": answering(b'"result":%b' % quoted),
+                "tools/call": answering(b'"result":{"content":%b}' % quoted),
+            }
+        )
+    ]
+    with trio.fail_after(5):
+        async with open_connection(SERVER) as connection:
+            assert await connection.request("good") == {"text": LONG}
+            assert (await connection.request("odd"))["text"] == LONG
+            with pytest.raises(ProtocolError, match="no object") as caught:
+                await connection.request("wrong")
+            assert caught.value.payload == '"' + "x" * 199
+            with pytest.raises(ProtocolError, match=r"result\.content: expected an array"):
+                await connection.call_tool("t")
+
+
 # --- request
 
 

@@ -11,6 +11,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from trio_mcp.errors import ProtocolError
 from trio_mcp.models.content import (
@@ -33,6 +34,28 @@ def read(**members: Any) -> ToolResult:
     result = read_call_result(json.dumps(members).encode())
     assert isinstance(result, ToolResult)
     return result
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1.10}}',
+        b'{"content":[],"structuredContent":NaN}',
+        b'{"resultType":"input_required","requestState":"s"}',
+    ],
+)
+def test_a_result_reads_the_same_while_it_is_still_a_part_of_its_line(data: bytes) -> None:
+    assert read_call_result(Raw(data)) == read_call_result(data)
+
+
+@pytest.mark.parametrize("data", [b'{"content":7}', b"[1]", b'{"resultType":"odd"}', b'{"content":['])
+def test_a_wrong_result_is_refused_the_same_while_it_is_still_a_part_of_its_line(data: bytes) -> None:
+    errors = []
+    for given_as in (data, Raw(data)):
+        with pytest.raises(ProtocolError) as caught:
+            read_call_result(given_as)
+        errors.append((caught.value.reason, caught.value.payload))
+    assert errors[0] == errors[1]
 
 
 # --- the table of renderings

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_mcp.errors import ProtocolError, SkippedToolError
+from trio_mcp.models.codec import structure
 from trio_mcp.models.tool import ToolAnnotations, ToolSpec, judge_entry
 
 
@@ -195,6 +196,14 @@ def test_an_odd_optional_field_costs_only_itself(bad: Any) -> None:
     assert (spec.title, spec.description, spec.meta) == (None, None, None)
     assert spec.annotations == ToolAnnotations()
     assert spec.raw["title"] == bad
+
+
+HINTS = ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint", "colour"]
+
+
+@given(st.dictionaries(st.sampled_from(HINTS), st.booleans() | st.text() | st.integers(0, 1) | st.none()))
+def test_the_quick_reading_of_annotations_gives_what_the_converter_gives(annotations: dict[str, Any]) -> None:
+    assert listed(annotations=annotations).annotations == structure(annotations, ToolAnnotations)
 
 
 @pytest.mark.parametrize("bad", ["true", 1, None, [True]])

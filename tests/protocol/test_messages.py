@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from trio_mcp.errors import ProtocolError, RequestError
 from trio_mcp.protocol import messages
 from trio_mcp.protocol.messages import (
+    SHORT,
     Line,
     answer_line,
     decode_json,
@@ -25,6 +26,7 @@ from trio_mcp.protocol.messages import (
     read_line,
     reencode_json,
     request_line,
+    request_pieces,
     salvage_answer_id,
 )
 
@@ -350,6 +352,45 @@ def test_params_are_spliced_in_untouched() -> None:
     params = b'{"arguments":{"n": 1.10, "n": 2}}'
     assert params in request_line(1, "tools/call", params)
     assert params in notification_line("n", params)
+
+
+def test_a_long_request_in_pieces_is_the_same_line_and_holds_the_very_piece() -> None:
+    long = b"x" * SHORT
+    pieces = request_pieces(1, "tools/call", (b'{"a":"', long, b'"', b"}"))
+    assert isinstance(pieces, tuple)
+    assert b"".join(pieces) == request_line(1, "tools/call", b'{"a":"' + long + b'"}')
+    assert any(piece is long for piece in pieces)
+
+
+@pytest.mark.parametrize("params", [b'{"a":1}', (b"{", b'"a":1', b"}")])
+def test_a_short_request_is_one_piece_however_its_params_come(params: bytes | tuple[bytes, ...]) -> None:
+    assert request_pieces(7, "ping", params) == request_line(7, "ping", b'{"a":1}')
+
+
+@pytest.mark.parametrize("size", [SHORT - 2, SHORT - 1])
+def test_a_long_result_is_kept_without_a_copy_and_reads_the_same(size: int) -> None:
+    result = b'"%b"' % (b"x" * size)
+    (line,) = read_line(b'{"id":1,"result":%b}' % result)
+    assert line.is_plain_answer
+    assert isinstance(line.result_kept, bytes) == (len(result) <= SHORT)
+    assert bytes(line.result_kept) == result
+    assert decode_json(line.result_kept) == "x" * size
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"id":1}',
+        b'{"id":"1","result":{}}',
+        b'{"id":1.0,"result":{}}',
+        b'{"id":1,"result":{},"error":null}',
+        b'{"id":1,"result":{},"method":"m"}',
+        b'{"result":{}}',
+    ],
+)
+def test_only_a_result_with_a_whole_number_and_nothing_else_is_a_plain_answer(data: bytes) -> None:
+    (line,) = read_line(data)
+    assert not line.is_plain_answer
 
 
 @pytest.mark.parametrize("id_", [0, 7, 2**70, "a", 'q"\n', ""])

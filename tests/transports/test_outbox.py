@@ -80,6 +80,44 @@ async def test_a_line_longer_than_a_batch_goes_out_alone_and_whole() -> None:
     assert await written(outbox, stream) == b"before\n" + long + b"after\n"
 
 
+async def test_a_long_line_in_pieces_goes_out_whole_and_none_of_them_is_copied() -> None:
+    sent: list[object] = []
+
+    class Noting(trio.abc.SendStream):
+        async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+            sent.append(data)
+            await trio.lowlevel.checkpoint()
+
+        async def wait_send_all_might_not_block(self) -> None: ...
+
+        async def aclose(self) -> None: ...
+
+    long = b"x" * (3 * outbox_module.BATCH)
+    outbox = Outbox(Noting(), NonBlocking())  # which would raise: a long line is left to the writer
+    outbox.put((b"head ", long, b" tail\n"), 1, at_once=True)
+    outbox.put((b"sh", b"ort\n"), 2)
+    with trio.fail_after(LIMIT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(outbox.write)
+            await outbox.wait_written()
+            nursery.cancel_scope.cancel()
+    assert sent == [b"head ", long, b" tail\n", b"short\n"]
+    assert sent[1] is long
+    assert outbox.bytes_out == len(long) + 17
+
+
+async def test_a_long_line_in_pieces_is_taken_back_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "FULL", outbox_module.BATCH)
+    stream = MemorySendStream()
+    outbox = Outbox(stream)
+    outbox.put((b"head ", b"x" * outbox_module.BATCH, b"\n"), 1)
+    outbox.put(b"other\n", 2)
+    assert outbox.is_full
+    assert outbox.take_back(1)
+    assert not outbox.is_full
+    assert await written(outbox, stream) == b"other\n"
+
+
 async def test_a_line_that_waits_can_be_taken_back_as_if_it_had_never_been() -> None:
     stream = MemorySendStream()
     outbox = Outbox(stream)

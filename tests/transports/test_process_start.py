@@ -64,6 +64,34 @@ async def run_to_end(process: Process) -> bytes:
     return bytes(written)
 
 
+async def test_four_threads_at_most_start_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is memory that trio keeps for a while: with a hundred servers it would be a fifth of all."""
+    starting = most = 0
+    lock = threading.Lock()
+    popen = subprocess.Popen
+
+    def counted(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        nonlocal starting, most
+        with lock:
+            starting += 1
+            most = max(most, starting)
+        try:
+            return popen(*args, **options)
+        finally:
+            with lock:
+                starting -= 1
+
+    monkeypatch.setattr(subprocess, "Popen", counted)
+
+    async def one() -> None:
+        assert await run_to_end(await start_process("true", (), ENV, None)) == b""
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(one)
+    assert 1 <= most <= process_module.STARTED_AT_ONCE == 4
+
+
 def state_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

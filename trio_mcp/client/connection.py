@@ -5,24 +5,23 @@ The package itself works with the `Client` behind it (client.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import trio
 
 from ..errors import (
     InvalidArgumentsError,
-    ProtocolError,
     ServerStoppedError,
     SkippedToolError,
     UnknownToolError,
 )
-from ..models.result import InputRequired, ToolResult, read_call_result
+from ..models.result import ToolResult, read_any_result, read_call_result
 from ..models.tool import ToolSpec
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import decode_json, encode_any
+from ..protocol.messages import Undecoded, encode_any
 from ..tools.context import OnProgress
 from ..tools.tool import Arguments, Tool
 from .requests import Statistics
@@ -140,7 +139,7 @@ class Connection:
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
-        return (await self.call_tool_raw(name, arguments, on_progress=on_progress, meta=meta))[1]
+        return (await self._calling(name, arguments, on_progress, meta))[1]
 
     async def call_tool_raw(
         self,
@@ -157,19 +156,20 @@ class Connection:
             ...     as_sent, _ = await connection.call_tool_raw("get_current_time", {"timezone": "Europe/Rome"})
             ...     return as_sent
         """
+        data, result = await self._calling(name, arguments, on_progress, meta)
+        return bytes(data), result
+
+    def _calling(
+        self, name: str, arguments: Arguments, on_progress: OnProgress | None, meta: Mapping[str, Any] | None
+    ) -> Awaitable[tuple[Undecoded, ToolResult]]:
+        """What is to be awaited for a call. No coroutine of its own: each is held while it waits."""
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
         if self._client.wanted is not None and name not in self._client.wanted:
-            await trio.lowlevel.checkpoint()
-            raise UnknownToolError(name)
-        head = b'"name":%b,"arguments":' % encode_any(name)
-        return await self._client.requests.call(
-            "tools/call",
-            head + encode_arguments(name, arguments),
-            name,
-            read_call_result,
-            meta=meta,
-            on_progress=on_progress,
+            return _unknown(name)
+        members = (b'"name":%b,"arguments":' % encode_any(name), encode_arguments(name, arguments))
+        return self._client.requests.call(
+            "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
         )
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -196,9 +196,8 @@ class Connection:
         if meta is not None and not isinstance(meta, Mapping):
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
-        return (
-            await self._client.requests.call(method, encoded, method, partial(_read_result, method), meta=meta)
-        )[1]
+        call = self._client.requests.call(method, encoded, method, partial(read_any_result, method), meta=meta)
+        return (await call)[1]
 
     # --- the list of tools
 
@@ -252,16 +251,6 @@ class Connection:
         await self._client.wait_gone()
 
 
-def _read_result(method: str, data: bytes) -> dict[str, Any] | InputRequired:
-    """A result of any method, decoded; what the server asks where it is not finished."""
-    result = decode_json(data)
-    if result == []:  # PHP has one literal for an empty list and an empty object
-        return {}
-    if not isinstance(result, dict):
-        raise ProtocolError(f"{method} was answered with something that is no object", data)
-    kind = result.get("resultType", "complete")
-    if kind == "complete":
-        return result
-    required = read_call_result(data)  # which also refuses a kind that nobody knows
-    assert isinstance(required, InputRequired)
-    return required
+async def _unknown(name: str) -> NoReturn:
+    await trio.lowlevel.checkpoint()
+    raise UnknownToolError(name)

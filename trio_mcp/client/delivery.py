@@ -22,40 +22,45 @@ Item = TypeVarTuple("Item")
 
 
 class Delivery(Generic[*Item]):
-    """Items on their way to one function."""
+    """Items on their way to one function. The task that brings them is there only while there are some."""
 
     def __init__(self, function: Callable[[*Item], object], what: str) -> None:
         self._function = function
         self._what = what
-        self._items: deque[tuple[*Item]] = deque(maxlen=WAITING)
-        self._finished = False
-        self._idle = trio.lowlevel.ParkingLot()
+        self._items: deque[tuple[*Item]] | None = None  # made for the first one: most connections have none
+        self._nursery: trio.Nursery | None = None
+        self._is_delivering = False
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        """Deliver from now on, by tasks of this nursery; its end waits until everything is delivered."""
+        self._nursery = nursery
 
     def put(self, *item: *Item) -> None:
-        """Hand over one item; never blocks."""
+        """Hand over one item; never blocks. Nothing after `finish`."""
+        if self._nursery is None:
+            return
+        if self._items is None:
+            self._items = deque(maxlen=WAITING)
         self._items.append(item)
-        self._idle.unpark()
+        if not self._is_delivering:
+            self._is_delivering = True
+            self._nursery.start_soon(self._deliver, self._items)
 
     def finish(self) -> None:
-        """Nothing more will come: `run` delivers what waits and returns."""
-        self._finished = True
-        self._idle.unpark()
+        """Nothing more will come; what waits is delivered."""
+        self._nursery = None
 
     @trio.lowlevel.enable_ki_protection
-    async def run(self) -> None:
-        """Deliver until `finish`."""
-        # Shielded without a deadline: `finish` ends it, and a plain function cannot wait for trio.
+    async def _deliver(self, items: deque[tuple[*Item]]) -> None:
+        # Shielded without a deadline: a plain function cannot wait for trio, and after `finish` nothing comes.
         with trio.CancelScope(shield=True):
-            while self._items or not self._finished:
-                if not self._items:
-                    await self._idle.park()
-                    continue
-                item = self._items.popleft()
+            while items:
                 try:
-                    _in_the_open(self._function, item)
+                    _in_the_open(self._function, items.popleft())
                 except Exception:  # a user's function must not end the connection
                     logger.exception("%s raised", self._what)
                 await trio.lowlevel.checkpoint()
+            self._is_delivering = False
 
 
 @trio.lowlevel.disable_ki_protection

@@ -14,7 +14,7 @@ from msgspec import Raw
 from ..errors import InvalidArgumentsError
 from ..models.tool import ToolSpec
 from ..protocol.http_headers import HeaderParameter, header_parameters, request_headers
-from ..protocol.messages import decode_json
+from ..protocol.messages import Encoded, decode_json, joined
 
 
 class _Params(msgspec.Struct):
@@ -50,7 +50,7 @@ class RequestHeaders:
         self._plain.pop(spec.name, None)
         self._parameters[spec.name] = header_parameters(spec.input_schema)
 
-    def of(self, method: str, members: bytes, name: str) -> Mapping[str, str]:
+    def of(self, method: str, members: Encoded, name: str) -> Mapping[str, str]:
         """The headers of a request whose params have these encoded members (without braces).
 
         Raises:
@@ -59,7 +59,7 @@ class RequestHeaders:
         plain = self._plain.get(name) if method == "tools/call" else None
         if plain is not None:
             return plain
-        params = _named(b"{%b}" % members)
+        params = _named(b"{%b}" % joined(members))
         parameters = self._parameters.get(name, ()) if method == "tools/call" else ()
         if parameters and isinstance(params["arguments"], Raw):
             params["arguments"] = decode_json(bytes(params["arguments"]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InvalidArgumentsError
 from ..protocol.arguments import encode_arguments
-from ..protocol.messages import encode_json
+from ..protocol.messages import Encoded, encode_json
 
 
 class RequestMeta:
@@ -16,7 +16,7 @@ class RequestMeta:
     `constant` is what every request of the modern era carries; without it (legacy) a request has `_meta` only
     where there is something to say.
 
-    >>> RequestMeta().params(b'"cursor":"2"', "tools/list", token=7)
+    >>> b"".join(RequestMeta().params(b'"cursor":"2"', "tools/list", token=7))
     b'{"cursor":"2","_meta":{"progressToken":7}}'
     """
 
@@ -25,9 +25,9 @@ class RequestMeta:
         self._reserved = frozenset(constant or ())  # the connection's to say, not the caller's
 
     def params(
-        self, members: bytes, name: str, *, given: Mapping[str, Any] | None = None, token: int | None = None
-    ) -> bytes:
-        """The params of a request, encoded: `members` (without braces), and `_meta` behind them.
+        self, members: Encoded, name: str, *, given: Mapping[str, Any] | None = None, token: int | None = None
+    ) -> tuple[bytes, ...]:
+        """The params of a request, encoded, in pieces: `members` (without braces), and `_meta` behind them.
 
         Raises:
             InvalidArgumentsError: `given` cannot be encoded; it names `name`.
@@ -40,7 +40,10 @@ class RequestMeta:
         if given:
             rest = {key: value for key, value in given.items() if not self._is_ours(key, token)}
             meta = _joined(meta, encode_arguments(name, rest)[1:-1])
-        return b"{%b}" % (_joined(members, b'"_meta":{%b}' % meta) if meta else members)
+        pieces = (members,) if isinstance(members, bytes) else members
+        if not meta:
+            return (b"{", *pieces, b"}")
+        return (b"{", *pieces, b',"_meta":{' if members else b'"_meta":{', meta, b"}}")
 
     def _is_ours(self, key: Any, token: int | None) -> bool:
         if key == "progressToken":

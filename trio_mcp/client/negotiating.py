@@ -44,7 +44,7 @@ async def initialize_again(
         MCPError: it failed.
     """
     params = encode_json(initialize_params(version, client_info, capabilities))
-    data = await transport.request("initialize", params, cancellable=False)
+    data = bytes(await transport.request("initialize", params, cancellable=False))
     result = decode_json(data)
     found = result.get("protocolVersion") if isinstance(result, dict) else None
     if found not in LEGACY_VERSIONS:

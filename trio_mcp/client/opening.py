@@ -239,7 +239,7 @@ async def opened(link: Link, options: Options) -> AsyncIterator[Client]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as deliveries:
         for delivery in options.deliveries:
-            deliveries.start_soon(delivery.run)
+            delivery.begin(deliveries)
         try:
             async with bare_nursery() as nursery:
                 client = await _open(nursery, link, options)

@@ -11,6 +11,7 @@ import trio
 
 from ..errors import ProtocolError, RequestError
 from ..models.result import InputRequired
+from ..protocol.messages import Encoded, Undecoded, joined
 from ..redaction import Redactor
 from ..tools.context import OnProgress
 from ..transports.base import NO_HEADERS, Transport
@@ -76,43 +77,59 @@ class Requests:
 
         `name` stands in errors about `meta`; `standing` is as in `Transport.request`.
         """
-        token, deliver = None, None
-        if on_progress is not None:
-            token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
-        params = self.meta.params(members, name, given=meta, token=token)
-
-        async def ask() -> bytes:
-            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
-            return await self._transport.request(
-                method,
-                params,
-                headers=headers,
-                progress_token=token,
-                on_progress=deliver,
-                standing=standing,
-            )
-
         try:
-            try:
-                return await ask()
-            except RequestError as error:
-                if self.correct is None or not await self.correct(method, error):
-                    raise
-                return await ask()
+            return bytes(await self._asking(method, members, name, meta, on_progress, standing=standing))
         except ProtocolError as error:
             error.redact(self._redactor)
             raise
 
+    def _asking(
+        self,
+        method: str,
+        members: Encoded,
+        name: str,
+        meta: Mapping[str, Any] | None,
+        on_progress: OnProgress | None,
+        *,
+        standing: bool = False,
+    ) -> Awaitable[Undecoded]:
+        """What is to be awaited for one request. No coroutine of its own: each is held for as long as it waits."""
+        token, deliver = None, None
+        if on_progress is not None:
+            token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
+        params = self.meta.params(members, name, given=meta, token=token)
+        if self.headers is None and self.correct is None:
+            return self._transport.request(
+                method, params, progress_token=token, on_progress=deliver, standing=standing
+            )
+        return self._asking_with_headers(
+            method, members, name, params, progress_token=token, on_progress=deliver, standing=standing
+        )
+
+    async def _asking_with_headers(
+        self, method: str, members: Encoded, name: str, params: Encoded, **others: Any
+    ) -> Undecoded:
+        """Modern over HTTP: headers repeat what the body says, and an error about them may be mended, once."""
+        is_first = True
+        while True:
+            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
+            try:
+                return await self._transport.request(method, params, headers=headers, **others)
+            except RequestError as error:
+                if not is_first or self.correct is None or not await self.correct(method, error):
+                    raise
+            is_first = False
+
     async def call(
         self,
         method: str,
-        members: bytes,
+        members: Encoded,
         name: str,
-        read: Callable[[bytes], Read | InputRequired],
+        read: Callable[[Undecoded], Read | InputRequired],
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-    ) -> tuple[bytes, Read]:
+    ) -> tuple[Undecoded, Read]:
         """A request of the program's: counted, and made again with answers for as long as the server asks back.
 
         Returns the result as sent, and as `read` reads it.
@@ -122,13 +139,13 @@ class Requests:
         """
         self._in_flight += 1
         try:
-            data = await self.send(method, members, name, meta=meta, on_progress=on_progress)
+            data = await self._asking(method, members, name, meta, on_progress)
             result = read(data)
             rounds = 0
             while isinstance(result, InputRequired):
                 rounds += 1
-                again = await self._answered(members, result, data, rounds)
-                data = await self.send(method, again, name, meta=meta, on_progress=on_progress)
+                again = await self._answered(members, result, bytes(data), rounds)
+                data = await self._asking(method, again, name, meta, on_progress)
                 result = read(data)
         except BaseException as error:
             self._failed += 1
@@ -140,14 +157,15 @@ class Requests:
         self._done += 1
         return data, result
 
-    async def _answered(self, members: bytes, required: InputRequired, data: bytes, rounds: int) -> bytes:
+    async def _answered(self, members: Encoded, required: InputRequired, data: bytes, rounds: int) -> bytes:
         """The members of the next round (basic/patterns/mrtr): those of the first, and the answers."""
         if rounds > MAX_ROUNDS:
             raise ProtocolError(f"the server asks for input again after {MAX_ROUNDS} rounds", data)
         if not required.requests:  # it only wants to be asked again: it has much to do
             await trio.sleep(FIRST_PAUSE * 2 ** (rounds - 1))
         answers = await self._elicitor.answer_round(required, data)
-        return b"%b,%b" % (members, answers) if members and answers else members or answers
+        first = joined(members)
+        return b"%b,%b" % (first, answers) if first and answers else first or answers
 
     def statistics(self) -> Statistics:
         """Counts since the connection was opened."""

@@ -17,7 +17,7 @@ from attrs import Attribute, field, fields, frozen
 from msgspec import Raw
 
 from ..errors import ProtocolError
-from ..protocol.messages import decode_json, reencode_json
+from ..protocol.messages import Undecoded, decode_json, reencode_json
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
@@ -88,6 +88,8 @@ class ToolResult:
         """
         if not self.blocks:
             return self._structured_text
+        if len(self.blocks) == 1 and type(self.blocks[0]) is Text:  # most results
+            return self.blocks[0].text
         return "\n".join(_beside_images(block) for block in self.blocks if type(block) is not Image)
 
     @property
@@ -186,7 +188,7 @@ _set_text, _set_annotations, _set_text_meta, _set_extra = _slots(Text)
 _set_blocks, _set_is_error, _set_structured_json, _set_result_meta = _slots(ToolResult)
 
 
-def read_call_result(data: bytes) -> ToolResult | InputRequired:
+def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
     """Read the undecoded `result` of a tools/call.
 
     Raises:
@@ -198,9 +200,9 @@ def read_call_result(data: bytes) -> ToolResult | InputRequired:
     try:
         wire = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # ValidationError is a DecodeError
-        wire = _decode_widely(data)
+        wire = _decode_widely(bytes(data))
     if wire.result_type != "complete":
-        return _read_input_required(data, wire.result_type)
+        return _read_input_required(bytes(data), wire.result_type)
     # Structured output may be any JSON value, null too (server/tools): presence is what counts.
     structured = wire.structured
     result = _new(ToolResult)
@@ -210,6 +212,22 @@ def read_call_result(data: bytes) -> ToolResult | InputRequired:
     _set_structured_json(result, None if structured is _ABSENT else bytes(structured))
     _set_result_meta(result, wire.meta)
     return result
+
+
+def read_any_result(method: str, undecoded: Undecoded) -> dict[str, Any] | InputRequired:
+    """A result of any method, decoded; what the server asks where it is not finished."""
+    data = bytes(undecoded)
+    result = decode_json(data)
+    if result == []:  # PHP has one literal for an empty list and an empty object
+        return {}
+    if not isinstance(result, dict):
+        raise ProtocolError(f"{method} was answered with something that is no object", data)
+    kind = result.get("resultType", "complete")
+    if kind == "complete":
+        return result
+    required = read_call_result(data)  # which also refuses a kind that nobody knows
+    assert isinstance(required, InputRequired)
+    return required
 
 
 def _read_usual_block(value: Any) -> Block:

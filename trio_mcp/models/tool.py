@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
 from ..protocol.messages import decode_json, reencode_json
-from .codec import structure
+from .codec import structure, wire_name
 
 
 @frozen
@@ -60,6 +60,12 @@ class ToolSpec:
 
 
 _ABSENT = Raw()
+_NO_ANNOTATIONS = ToolAnnotations()
+#: The usual annotations are read without the converter, which takes ten times as long, and a moment to be loaded.
+_HINTS = {
+    wire_name(name): (name, str if name == "title" else bool)
+    for name in ("title", "read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
+}
 
 
 class _Schemas(msgspec.Struct):
@@ -148,7 +154,15 @@ def _why_not(schema: dict[str, Any] | None) -> str | None:
 
 
 def _read_annotations(value: Any) -> ToolAnnotations:
-    return structure(value, ToolAnnotations) if type(value) is dict and value else ToolAnnotations()
+    if type(value) is not dict or not value:
+        return _NO_ANNOTATIONS
+    hints: dict[str, Any] = {}
+    for wire, item in value.items():
+        name, kind = _HINTS.get(wire, ("", None))
+        if type(item) is not kind:  # there is something for `extra`
+            return structure(value, ToolAnnotations)
+        hints[name] = item
+    return ToolAnnotations(**hints)
 
 
 def _as_object(value: Any) -> dict[str, Any] | None:

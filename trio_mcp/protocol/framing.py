@@ -7,6 +7,8 @@ a chunk cuts in two is whole again before anybody decodes it.
 
 from __future__ import annotations
 
+from io import BytesIO
+
 #: One line may be this long: many times any sensible result, and little enough to fit into memory.
 MAX_LINE = 256 * 1024 * 1024
 
@@ -19,46 +21,50 @@ class LineBuffer:
     ([b'one'], [b'two'], b'three')
     """
 
-    __slots__ = ("_maximum", "_pieces", "_size", "overflowed")
+    __slots__ = ("_maximum", "_rest", "_size", "overflowed")
 
     def __init__(self, maximum: int = MAX_LINE) -> None:
         self._maximum = maximum
-        self._pieces: list[bytes] = []  # of the line that has not ended yet; joined once, when it ends
+        # Of the line that has not ended yet. It grows in place, and gives out what it holds without a copy.
+        self._rest = BytesIO()
         self._size = 0
         #: A line was longer than the maximum. What came before it has been given out; the rest is dropped.
         self.overflowed = False
 
     def feed(self, chunk: bytes | bytearray) -> list[bytes]:
         """Take one chunk; return the lines that it completes."""
-        lines: list[bytes] = []
         if self.overflowed:
-            return lines
-        *ends, rest = bytes(chunk).split(b"\n")
-        for end in ends:
-            line = self._completed(end)
-            if len(line) > self._maximum:
-                self.overflowed = True
-                return lines
-            lines.append(line)
+            return []
+        *lines, rest = bytes(chunk).split(b"\n")
+        if lines:
+            longest = self._size + len(chunk)
+            if self._size:
+                lines[0] = self._completed(lines[0])
+            if b"\r" in chunk or lines[0].endswith(b"\r"):
+                lines = [line.removesuffix(b"\r") for line in lines]
+            if longest > self._maximum:
+                for index, line in enumerate(lines):
+                    if len(line) > self._maximum:
+                        self.overflowed = True
+                        return lines[:index]
         if rest:
-            self._pieces.append(rest)
+            self._rest.write(rest)
             self._size += len(rest)
             # One more than the maximum: it may be the CR of a line that is just within.
             if self._size > self._maximum + 1:
                 self.overflowed = True
-                self._pieces.clear()
+                self._rest = BytesIO()
         return lines
 
     def finish(self) -> bytes | None:
         """The last line, where the stream ended without a newline; None where nothing is left."""
-        line = self._completed(b"")
+        line = self._completed(b"").removesuffix(b"\r")
         self.overflowed = self.overflowed or len(line) > self._maximum
         return None if self.overflowed else line or None
 
     def _completed(self, end: bytes) -> bytes:
-        if self._pieces:
-            self._pieces.append(end)
-            end = b"".join(self._pieces)
-            self._pieces.clear()
-            self._size = 0
-        return end[:-1] if end.endswith(b"\r") else end
+        self._rest.write(end)
+        line = self._rest.getvalue()
+        self._rest = BytesIO()
+        self._size = 0
+        return line

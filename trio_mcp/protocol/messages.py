@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,14 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 Id = int | str
+#: Encoded JSON, which may be in pieces: what is large is not copied for the sake of what stands around it.
+Encoded = bytes | tuple[bytes, ...]
+#: JSON as it came. A Raw is a part of its line that has not been copied out of it.
+Undecoded = bytes | Raw
+#: What is longer is not copied, in bytes: it would be the third copy of something large.
+SHORT = 64 * 1024
+#: Stands for a member that is not there.
+ABSENT = Raw()
 
 # The escapes of JSON text: pairs of surrogates, halves of such pairs, all others.
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
@@ -45,20 +53,32 @@ class Line(msgspec.Struct):
 
     id: int | str | float | None = None
     method: str | None = None
-    params: Raw = Raw()
-    result: Raw = Raw()
-    error: Raw = Raw()
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+    @property
+    def is_plain_answer(self) -> bool:
+        """Whether this is a result with an id as we give them, and nothing else."""
+        return self.method is None and self.error is ABSENT and self.result is not ABSENT and type(self.id) is int
 
     @property
     def is_answer(self) -> bool:
         """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
-        return len(memoryview(self.result)) > 0 or self.error_bytes is not None
+        return self.result is not ABSENT or self.error_bytes is not None
 
     @property
     def error_bytes(self) -> bytes | None:
         """The error, undecoded. `"error": null` beside a result is no error: JSON-RPC 1 wrote it so."""
+        if self.error is ABSENT:
+            return None
         found = bytes(self.error)
-        return None if not found or found == b"null" else found
+        return None if found == b"null" else found
+
+    @property
+    def result_kept(self) -> Undecoded:
+        """The result, for somebody to keep: a long one keeps its line, which is hardly longer."""
+        return self.result if len(memoryview(self.result)) > SHORT else bytes(self.result)
 
 
 _decode_line = msgspec.json.Decoder(Line).decode
@@ -67,7 +87,7 @@ _check_json = msgspec.json.Decoder(Raw).decode
 encode_json = msgspec.json.Encoder().encode
 
 
-def decode_json(data: bytes) -> Any:
+def decode_json(data: Undecoded) -> Any:
     """Decode JSON as widely as Python can: msgspec first, then the standard library.
 
     Integers are exact; NaN and Infinity become floats; bytes that are no UTF-8 become U+FFFD.
@@ -78,7 +98,7 @@ def decode_json(data: bytes) -> Any:
     try:
         return _decode_any(data)
     except (*_REFUSALS, msgspec.ValidationError):
-        pass
+        data = bytes(data)
     try:
         return json.loads(data.decode("utf-8-sig", errors="replace"))
     except RecursionError:
@@ -122,7 +142,7 @@ def without_halves(data: bytes) -> bytes:
     return data
 
 
-def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:
+def read_line(data: bytes, *, batches: Callable[[], bool] = lambda: True) -> Sequence[Line]:
     """Read one line: usually one message; several only where a peer sent a batch, and may (`batches`).
 
     Raises:
@@ -133,7 +153,7 @@ def read_line(data: bytes, *, batches: bool = True) -> Sequence[Line]:
     except _REFUSALS:  # ValidationError is a DecodeError
         pass
     try:
-        return _read_widely(data, batches)
+        return _read_widely(data, batches())
     except RecursionError:  # what could just be decoded may be too deep to be encoded again
         raise ProtocolError("JSON nested too deeply", data) from None
 
@@ -156,9 +176,23 @@ def read_error(data: bytes) -> RequestError | ProtocolError:
     return RequestError(int(code), message if isinstance(message, str) else "", found.get("data"))
 
 
-def request_line(id: int, method: str, params: bytes) -> bytes:  # noqa: A002 - the protocol's word
+def joined(encoded: Encoded) -> bytes:
+    """It in one piece."""
+    return encoded if isinstance(encoded, bytes) else b"".join(encoded)
+
+
+def request_line(id: int, method: str, params: Encoded) -> bytes:  # noqa: A002 - the protocol's word
     """One request as a line; `params` are encoded already, so that raw arguments pass untouched."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (id, encode_json(method), params)
+    head = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":' % (id, encode_json(method))
+    return b"".join((head, params, b"}\n") if isinstance(params, bytes) else (head, *params, b"}\n"))
+
+
+def request_pieces(id: int, method: str, params: Encoded) -> Encoded:  # noqa: A002 - the protocol's word
+    """The same, but in pieces where it is long and the params are."""
+    if isinstance(params, bytes) or sum(map(len, params)) <= SHORT:
+        return request_line(id, method, params)
+    first, *others = params
+    return (request_line(id, method, first).removesuffix(b"}\n"), *others, b"}\n")
 
 
 def notification_line(method: str, params: bytes | None = None) -> bytes:

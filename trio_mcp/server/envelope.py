@@ -66,7 +66,7 @@ def read_post(body: bytes) -> tuple[list[Incoming], bool]:
     try:
         if is_batch:
             return _batch(body), True
-        return [_incoming(read_line(body, batches=False)[0], body)], False
+        return [_incoming(read_line(body, batches=_none_here)[0], body)], False
     except (ProtocolError, RecursionError):
         raise _puzzled(body) from None
 
@@ -95,7 +95,7 @@ def _batch(body: bytes) -> list[Incoming]:
     if len(elements) > LONGEST_BATCH:
         raise invalid(f"Invalid Request: more than {LONGEST_BATCH} messages in a batch")
     encoded = [bytes(element) for element in elements]
-    return [_incoming(read_line(data, batches=False)[0], data) for data in encoded]
+    return [_incoming(read_line(data, batches=_none_here)[0], data) for data in encoded]
 
 
 def _incoming(line: Line, data: bytes) -> Incoming:
@@ -157,3 +157,8 @@ def arguments_of(params: Params) -> dict[str, Any]:
     except ProtocolError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _none_here() -> bool:
+    """Batches have been taken apart already, or are refused."""
+    return False

@@ -72,7 +72,7 @@ class StreamService:
 
     async def ask(self, method: str, params: bytes) -> bytes:
         """Ask the client; its result, undecoded."""
-        return await self._transport.request(method, params)
+        return bytes(await self._transport.request(method, params))
 
     def stop(self) -> None:
         """Take no new requests; what runs gets its grace."""

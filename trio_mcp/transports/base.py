@@ -22,7 +22,7 @@ from typing import Protocol
 import attrs
 
 from ..errors import RequestError
-from ..protocol.messages import Id
+from ..protocol.messages import Encoded, Id, Undecoded
 
 #: Called with the undecoded params, in the task that waits for the answer, in the order of the wire.
 OnRawProgress = Callable[[bytes], Awaitable[None]]
@@ -75,15 +75,15 @@ class Transport(Protocol):
     async def request(
         self,
         method: str,
-        params: bytes,
+        params: Encoded,
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
-    ) -> bytes:
-        """Send one request; the undecoded bytes of its result.
+    ) -> Undecoded:
+        """Send one request; its result, undecoded.
 
         `on_progress` gets the params of each progress notification that bears `progress_token`. A cancelled
         request tells the peer, unless it is not `cancellable` (initialize, the probe). One that is `standing`

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import trio
 
+from ..protocol.messages import Encoded, joined
+
 #: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
 #: callers, not their memory.
 FULL = 64 * 1024 * 1024
@@ -30,7 +32,8 @@ class Outbox:
     def __init__(self, send: trio.abc.SendStream, write_now: Callable[[bytes], int] | None = None) -> None:
         self._send = send
         self._write_now = write_now
-        self._lines: dict[object, bytes] = {}  # by request id, or by an object of its own: in order
+        # By request id, or by an object of its own: in order. In pieces only where they are longer than a batch.
+        self._lines: dict[object, Encoded] = {}
         self._size = 0
         self._unheld = 0  # of lines that are no requests
         self._writing = False
@@ -54,35 +57,39 @@ class Outbox:
         """Whether everything has been written."""
         return not self._lines and not self._writing
 
-    def put(self, line: bytes, key: object = None, *, at_once: bool = False) -> None:
-        """Hand over one line. `at_once`: write it here and now where nothing is before it.
+    def put(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
+        """Hand over one line. `at_once`: write it here and now where nothing is before it, and it is not long.
 
         Raises:
             OSError: only with `at_once`: the pipe is broken.
         """
         if not self._is_read:
             return
-        if at_once and self._write_now is not None and not self._lines and not self._writing:
-            written = self._write_now(line)
-            self.bytes_out += written
-            if written == len(line):
-                return
-            if written:
-                line, key = line[written:], ("the rest of", key)  # begun: it cannot be taken back
+        size = _size(line)
+        if size <= BATCH:
+            line = joined(line)
+            if at_once and self._write_now is not None and not self._lines and not self._writing:
+                written = self._write_now(line)
+                self.bytes_out += written
+                if written == size:
+                    return
+                if written:
+                    line, key = line[written:], ("the rest of", key)  # begun: it cannot be taken back
+                    size -= written
         if not self._lines and not self._writing:  # else the writer is not asleep
             self._writer.unpark()
         if key is None:
             key = object()
-            self._unheld += len(line)
+            self._unheld += size
         self._lines[key] = line
-        self._size += len(line)
+        self._size += size
 
     def take_back(self, key: object) -> bool:
         """Take back a line that has not been written; whether it was still here."""
         line = self._lines.pop(key, None)
         if line is None:
             return False
-        self._size -= len(line)
+        self._size -= _size(line)
         self._waiting.unpark_all()
         return True
 
@@ -106,12 +113,14 @@ class Outbox:
             batch = self._take_batch()
             self._writing = True
             try:
-                await self._send.send_all(batch)
+                for piece in batch:
+                    await self._send.send_all(piece)
+                    self.bytes_out += len(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 self.discard()
                 raise
             self._writing = False
-            self.bytes_out += len(batch)
+            del batch, piece  # large ones are not held while nothing is written
             self._waiting.unpark_all()
 
     async def wait_room(self) -> None:
@@ -124,22 +133,28 @@ class Outbox:
         while not self.is_empty:
             await self._waiting.park()
 
-    def _take_batch(self) -> bytes:
+    def _take_batch(self) -> tuple[bytes, ...]:
         if self._size <= BATCH:
-            batch = b"".join(self._lines.values())
+            batch = b"".join(self._lines.values())  # type: ignore[arg-type] # so short that all are whole
             self._lines.clear()
             self._size = self._unheld = 0
-            return batch
+            return (batch,)
         taken: list[object] = []
         size = 0
         for key, line in self._lines.items():
-            if taken and size + len(line) > BATCH:
+            length = _size(line)
+            if taken and size + length > BATCH:
                 break
             taken.append(key)
-            size += len(line)
+            size += length
             if type(key) is object:
-                self._unheld -= len(line)
+                self._unheld -= length
         self._size -= size
         if len(taken) == 1:
-            return self._lines.pop(taken[0])
-        return b"".join([self._lines.pop(key) for key in taken])
+            line = self._lines.pop(taken[0])
+            return (line,) if isinstance(line, bytes) else line
+        return (b"".join([self._lines.pop(key) for key in taken]),)  # type: ignore[misc] # likewise
+
+
+def _size(line: Encoded) -> int:
+    return len(line) if isinstance(line, bytes) else sum(map(len, line))

@@ -30,6 +30,8 @@ from typing import Protocol
 
 import trio
 
+from .pipe import PipeReader
+
 logger = logging.getLogger("trio_mcp.transports")
 
 #: Seconds that a leader gets after SIGTERM before SIGKILL.
@@ -42,6 +44,13 @@ KILL_GRACE = 2.0
 ORPHAN_GRACE = 0.25
 #: The first pause between two looks at a group; it doubles.
 FIRST_LOOK = 0.002
+
+#: Processes started at the same time, each by a thread. Python holds its lock for most of a start, so that more
+#: would not be faster, and every thread is memory.
+STARTED_AT_ONCE = 4
+
+# Its own: a program that keeps trio's default one busy could start no server.
+_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("trio_mcp starting threads")
 
 _PIDFD_SIGNAL_PROCESS_GROUP = 4  # linux/pidfd.h, since Linux 6.9
 
@@ -181,15 +190,23 @@ async def start_process(command: str, args: Sequence[str], env: Mapping[str, str
             )
 
         try:
-            # A limiter of its own: a program that keeps trio's default one busy could start no server.
-            popen = await trio.to_thread.run_sync(spawn, limiter=trio.CapacityLimiter(1))
+            popen = await trio.to_thread.run_sync(spawn, limiter=_starters())
         except (OSError, ValueError) as error:
             raise CannotStart(_why(error, command, found, args, cwd)) from error
         on_failure.pop_all()
     for descriptor in (child_in, child_out, child_err):
         os.close(descriptor)
-    streams = [trio.lowlevel.FdStream(descriptor) for descriptor in (our_in, our_out, our_err)]
-    return Process(_Group(popen), *streams, stdin_descriptor=our_in)
+    stdin = trio.lowlevel.FdStream(our_in)
+    return Process(_Group(popen), stdin, PipeReader(our_out), PipeReader(our_err), stdin_descriptor=our_in)
+
+
+def _starters() -> trio.CapacityLimiter:
+    try:
+        return _limiter.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(STARTED_AT_ONCE)
+        _limiter.set(limiter)
+        return limiter
 
 
 class _Group:

@@ -17,8 +17,10 @@ import trio
 from ..errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
 from ..protocol.framing import MAX_LINE, LineBuffer
 from ..protocol.messages import (
+    Encoded,
     Id,
     Line,
+    Undecoded,
     answer_line,
     decode_json,
     encode_json,
@@ -26,7 +28,7 @@ from ..protocol.messages import (
     notification_line,
     read_error,
     read_line,
-    request_line,
+    request_pieces,
     salvage_answer_id,
 )
 from ..protocol.pending import PendingTable, as_number
@@ -102,14 +104,14 @@ class StreamTransport:
     async def request(
         self,
         method: str,
-        params: bytes,
+        params: Encoded,
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
         standing: bool = False,
-    ) -> bytes:
+    ) -> Undecoded:
         """See `Transport.request`. `headers` are for HTTP alone."""
         # What is cancelled from the start does not happen: the tool may be one that deletes.
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -121,20 +123,21 @@ class StreamTransport:
         id_ = self._pending.add(call)
         if progress_token is not None and on_progress is not None:
             self._by_token[progress_token] = call
-        line = b""
+        handed_over = False
         try:
-            line = request_line(id_, method, params)
-            self._hand_over(line, id_, at_once=len(self._pending) == 1)
+            self._hand_over(request_pieces(id_, method, params), id_, at_once=len(self._pending) == 1)
+            handed_over = True
+            del params  # a large one is not held while it waits for its answer
             while call.answer is None or call.progress:
                 if not call.progress:
-                    await call.wait()
+                    await call.sleep()
                 while call.progress and on_progress is not None:
                     await on_progress(call.progress.popleft())
         except BaseException:
             # Cancelled, or an exception in on_progress: nobody waits for the answer any more.
             # basic/utilities/cancellation: "The `initialize` request MUST NOT be cancelled by clients"
             was_waiting = self._pending.forget(id_)
-            if was_waiting and line and not self._outbox.take_back(id_) and cancellable:
+            if was_waiting and handed_over and not self._outbox.take_back(id_) and cancellable:
                 notice = {"requestId": id_, "reason": "the caller was cancelled"}
                 self.notify("notifications/cancelled", encode_json(notice))
             raise
@@ -187,7 +190,7 @@ class StreamTransport:
         """A bare stream has no stderr."""
         return ""
 
-    def _hand_over(self, line: bytes, key: object = None, *, at_once: bool = False) -> None:
+    def _hand_over(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
         if self._ended:
             return
         if key is None and self._outbox.is_overfull:
@@ -297,12 +300,16 @@ class StreamTransport:
 
     def _take(self, data: bytes) -> None:
         try:
-            messages = read_line(data, batches=self._handlers.takes_batches())
+            messages = read_line(data, batches=self._handlers.takes_batches)
         except ProtocolError as error:
             self._unreadable(data, error)
             return
         for message in messages:
-            if message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
+            if message.is_plain_answer:  # nearly all are
+                call = self._pending.resolve(message.id)
+                if call is not None:
+                    call.resolve(message.result_kept)
+            elif message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
                 self._answered(message, data)
             elif isinstance(message.id, int | str):
                 self._handlers.on_request(message.id, message.method, bytes(message.params))
@@ -315,7 +322,7 @@ class StreamTransport:
 
     def _answered(self, message: Line, data: bytes) -> None:
         error = message.error_bytes
-        result = bytes(message.result)  # a copy: a Raw holds its whole line
+        result = message.result_kept
         if message.id is not None:
             if not result and error is None and not self._pending.is_waiting(message.id):
                 self._unreadable(data)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..errors import MCPError, RequestError, ServerStoppedError, renewed
-from ..protocol.messages import Id, Line, answer_line, encode_json, notification_line, request_line
+from ..protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
 from ..protocol.pending import PendingTable
 from ..protocol.versions import LEGACY_VERSIONS
 from .base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
@@ -64,7 +64,7 @@ class HttpTransport:
     async def request(
         self,
         method: str,
-        params: bytes,
+        params: Encoded,
         *,
         headers: Mapping[str, str] = NO_HEADERS,
         progress_token: int | None = None,
@@ -179,7 +179,7 @@ class HttpTransport:
         elsewhere = self._came_elsewhere
         return Exchange(self._name, self._handlers, self._counts, elsewhere, progress_token, on_progress)
 
-    async def _perform(self, exchange: Exchange, method: str, params: bytes, headers: Mapping[str, str]) -> None:
+    async def _perform(self, exchange: Exchange, method: str, params: Encoded, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
         body = request_line(exchange.id, method, params)
         if method == "initialize":
