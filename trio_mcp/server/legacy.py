@@ -107,8 +107,10 @@ class HttpSession:
 
     # --- what the client says
 
-    async def post(self, request: Request, messages: list[Incoming], *, home: trio.Nursery | None) -> None:
-        """Serve one POST; several messages are a batch. Handlers run in `home`, or end with the request.
+    async def post(
+        self, request: Request, messages: list[Incoming], *, is_batch: bool, home: trio.Nursery | None
+    ) -> None:
+        """Serve one POST. Handlers run in `home`, or end with the request.
 
         Raises:
             Refusal: it is not served, and why.
@@ -126,7 +128,7 @@ class HttpSession:
         if not requests:
             await request.respond(202)
             return
-        reply = _Reply(self, request, requests, is_batch=len(messages) > 1)
+        reply = _Reply(self, request, requests, is_batch=is_batch)
         works = [(message.id, work) for message in requests if (work := self._begin(message, reply)) is not None]
         if not works:
             await reply.respond(request)

@@ -77,7 +77,7 @@ class Sessions:
         session = self._find(request, principal)
         if is_batch and not session.dispatch.takes_batches:
             raise invalid("Invalid Request: no batches in this protocol revision")
-        await session.post(request, messages, home=self.nursery)
+        await session.post(request, messages, is_batch=is_batch, home=self.nursery)
 
     async def get(self, request: Request, principal: Any) -> None:
         """Serve one GET, the stream of the server's own messages.
