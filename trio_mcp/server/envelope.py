@@ -16,6 +16,7 @@ from ..protocol.messages import (
     Line,
     decode_json,
     has_id,
+    is_id,
     read_line,
     reencode_json,
 )
@@ -130,10 +131,10 @@ def _version_of(data: bytes) -> Any:
         return decode_json(data).get("jsonrpc")  # it has been read as an object before
 
 
-def _usable(id_: int | str | float | None) -> Id | None:
-    if isinstance(id_, str):
-        return id_
-    return id_ if isinstance(id_, int) and abs(id_) <= _LARGEST_ID else None
+def _usable(id_: Any) -> Id | None:
+    if not is_id(id_) or (isinstance(id_, int) and abs(id_) > _LARGEST_ID):
+        return None
+    return id_
 
 
 def _puzzled(body: bytes) -> Refusal:
@@ -141,9 +142,7 @@ def _puzzled(body: bytes) -> Refusal:
         value = decode_json(body)
     except (ProtocolError, RecursionError):
         return refusal(400, None, RequestError(PARSE_ERROR, "Parse error"))
-    found = value.get("id") if isinstance(value, dict) else None
-    id_ = _usable(found) if isinstance(found, int | str) and not isinstance(found, bool) else None
-    return invalid("Invalid Request", id_)
+    return invalid("Invalid Request", _usable(value.get("id")) if isinstance(value, dict) else None)
 
 
 def arguments_of(params: Params) -> dict[str, Any]:

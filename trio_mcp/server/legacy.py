@@ -21,7 +21,6 @@ from ..protocol.messages import (
     Id,
     Line,
     answer_line,
-    decode_json,
     encode_json,
     notification_line,
     read_error,
@@ -33,6 +32,7 @@ from .dispatch import Session, Work
 from .envelope import Incoming
 from .load import Load
 from .mailbox import Mailbox, Turn, send_events
+from .params import cancelled_id
 from .registry import ToolServer
 
 logger = logging.getLogger("trio_mcp.server")
@@ -205,12 +205,8 @@ class HttpSession:
         if line.method == "notifications/initialized":
             self.dispatch.initialized()
         elif line.method == "notifications/cancelled":
-            try:
-                params = decode_json(bytes(line.params))
-            except ProtocolError:
-                return  # "Invalid cancellation notifications SHOULD be ignored"
-            id_ = params.get("requestId") if isinstance(params, dict) else None
-            if isinstance(id_, int | str) and (scope := self._running.get(id_)) is not None:
+            id_ = cancelled_id(bytes(line.params))
+            if id_ is not None and (scope := self._running.get(id_)) is not None:
                 scope.cancel()
 
     def _answered(self, line: Line) -> None:
