@@ -15,10 +15,11 @@ import trio
 from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
 from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .asgi import JSON, DisconnectedError, Lifespan, Refusal, Request
-from .envelope import invalid, read_post
+from .envelope import read_post
 from .guard import Guard
 from .load import Load
 from .modern import Modern, is_modern
+from .refusals import invalid
 from .registry import ToolServer
 from .sessions import Sessions
 

@@ -10,7 +10,6 @@ from msgspec import Raw
 
 from ..errors import ProtocolError, RequestError
 from ..protocol.messages import (
-    INVALID_REQUEST,
     PARSE_ERROR,
     Id,
     Line,
@@ -21,8 +20,8 @@ from ..protocol.messages import (
     reencode_json,
 )
 from .asgi import Refusal
-from .load import refusal
 from .params import Params, read_params
+from .refusals import invalid, refusal
 
 #: Messages in one batch at most (2025-03-26): each may be a call.
 LONGEST_BATCH = 100
@@ -70,11 +69,6 @@ def read_post(body: bytes) -> tuple[list[Incoming], bool]:
         return [_incoming(read_line(body, batches=False)[0], body)], False
     except (ProtocolError, RecursionError):
         raise _puzzled(body) from None
-
-
-def invalid(reason: str, id_: Id | None = None) -> Refusal:
-    """The refusal of what is no request that is allowed here."""
-    return refusal(400, id_, RequestError(INVALID_REQUEST, reason))
 
 
 def _check_plain(body: bytes, is_batch: bool) -> None:
@@ -143,16 +137,3 @@ def _puzzled(body: bytes) -> Refusal:
     except (ProtocolError, RecursionError):
         return refusal(400, None, RequestError(PARSE_ERROR, "Parse error"))
     return invalid("Invalid Request", _usable(value.get("id")) if isinstance(value, dict) else None)
-
-
-def arguments_of(params: Params) -> dict[str, Any]:
-    """The arguments of a call as an object; empty where they are none."""
-    raw: Raw = params.arguments
-    data = bytes(raw)
-    if not data:
-        return {}
-    try:
-        value = decode_json(data)
-    except ProtocolError:
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -27,7 +27,7 @@ from ..protocol.messages import (
     request_line,
 )
 from ..protocol.pending import PendingTable
-from .asgi import DisconnectedError, Refusal, Request
+from .asgi import DisconnectedError, Request
 from .dispatch import Session, Work
 from .envelope import Incoming
 from .load import Load
@@ -321,8 +321,3 @@ class _Reply:
             await request.respond(200, lines[0])
         else:  # cancelled, and no events are taken
             await request.respond(202)
-
-
-def unknown_session() -> Refusal:
-    """2025-11-25, basic/transports: the server "MUST respond [...] with HTTP 404 Not Found"."""
-    return Refusal(404, answer_line(None, RequestError(INVALID_REQUEST, "the session is not known, or has ended")))

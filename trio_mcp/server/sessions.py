@@ -12,9 +12,10 @@ from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
 from ..protocol.messages import answer_line
 from ..protocol.versions import LEGACY_VERSIONS
 from .asgi import Refusal, Request
-from .envelope import Incoming, invalid
-from .legacy import HttpSession, unknown_session
-from .load import Load, busy
+from .envelope import Incoming
+from .legacy import HttpSession
+from .load import Load
+from .refusals import busy, invalid, unknown_session
 from .registry import ToolServer
 
 _SESSION_HEADER = SESSION.lower()
