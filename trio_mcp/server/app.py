@@ -148,12 +148,12 @@ class HttpApp:
         if media_type.encode("latin-1") != JSON:  # also what keeps a form of some web page out
             raise Refusal(415, b"a message is application/json")
         messages, is_batch = read_post(await request.read_body(self._max_body))
-        if not is_batch and is_modern(request, messages[0].params):
-            await self._modern.post(request, messages[0], principal)
-        elif is_batch and is_modern(request, messages[0].params):
+        if not is_modern(request, messages[0].params):
+            await self.sessions.post(request, messages, principal, is_batch=is_batch)
+        elif is_batch:
             raise invalid("Invalid Request: no batches in this protocol revision")
         else:
-            await self.sessions.post(request, messages, principal, is_batch=is_batch)
+            await self._modern.post(request, messages[0], principal)
 
 
 def _has_session(request: Request) -> bool:

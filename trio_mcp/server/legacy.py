@@ -262,7 +262,7 @@ class _Reply:
         self._session = session
         self._left = len(requests)
         self._lines: list[bytes] = []
-        self._mailbox = Mailbox() if request.accepts("text/event-stream") else None
+        self._mailbox = Mailbox() if request.takes_events else None
         self._streams = False
         self._stirred = trio.Event()
 
@@ -302,7 +302,7 @@ class _Reply:
         while self._left and not self._mailbox:
             self._stirred = trio.Event()
             await self._stirred.wait()
-        if self._mailbox is None or not (self._mailbox or not self._lines):
+        if self._mailbox is None or (self._lines and not self._mailbox):
             await self.respond(request)
             return
         self._streams = True

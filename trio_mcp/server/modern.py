@@ -86,11 +86,10 @@ class Modern:
         is_call = incoming.method == "tools/call"
         listens = incoming.method == "subscriptions/listen"
         self._load.check(incoming.id, calls=int(is_call), streams=int(listens))
-        takes_events = request.accepts("text/event-stream")
-        if listens and not takes_events:
+        if listens and not request.takes_events:
             error = RequestError(INVALID_REQUEST, "a subscription is a text/event-stream")
             raise refusal(406, incoming.id, error)
-        peer = _Peer(principal, Mailbox() if takes_events else None)
+        peer = _Peer(principal, Mailbox() if request.takes_events else None)
         work: bytes | Work | RequestError
         try:
             work = self._session.begin_checked(incoming.id, incoming.method, incoming.params, peer, "modern")

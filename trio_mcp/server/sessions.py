@@ -88,7 +88,7 @@ class Sessions:
             DisconnectedError: the client has gone.
         """
         session = self._find(request, principal)
-        if not request.accepts("text/event-stream"):
+        if not request.takes_events:
             raise Refusal(406, b"the stream is a text/event-stream")
         self._load.check(None, streams=1)
         await session.listen(request)
