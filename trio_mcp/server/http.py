@@ -14,6 +14,7 @@ from ..nursery import bare_nursery
 from .app import MAX_BODY, MAX_RUNNING, MAX_SESSIONS, SESSION_IDLE, STOP_GRACE, HttpApp
 from .guard import Guard, is_loopback
 from .registry import ToolServer
+from .rounds import check_signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -87,8 +88,7 @@ def asgi_app(
         raise TypeError(f"path: expected str, got {type(path).__name__}")
     if not path.startswith("/"):
         raise ValueError(f"path: expected something that begins with a slash, got {path!r}")
-    if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
-        raise ValueError("signing_key: expected at least 16 bytes")
+    check_signing_key("signing_key", signing_key)
     bounds = {"max_body": max_body, "max_running": max_running, "max_sessions": max_sessions}
     for name, bound in bounds.items():
         if type(bound) is not int or bound < 1:

@@ -10,6 +10,7 @@ from ..errors import UnknownToolError
 from ..protocol.messages import encode_any, encode_json, one_line, without_halves
 from ..protocol.versions import META_SERVER_INFO, Era
 from ..tools.tool import Tool
+from .rounds import check_signing_key
 
 #: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
 #: which are not offered here.
@@ -67,8 +68,7 @@ class ToolServer:
                 raise ValueError(f"{field}: is empty")
         if page_size is not None and (type(page_size) is not int or page_size < 1):
             raise ValueError(f"page_size: expected at least 1, got {page_size!r}")
-        if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
-            raise ValueError("signing_key: expected at least 16 bytes")
+        check_signing_key("signing_key", signing_key)
         self.name = name
         self.version = version
         self.instructions = instructions
