@@ -41,7 +41,7 @@ class Address:
         """What `[HOST:]PORT` means.
 
         Raises:
-            CommandError: it is none.
+            CommandError: it is no such address.
         """
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"

@@ -1,4 +1,7 @@
-"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that knows hypercorn."""
+"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that imports hypercorn.
+
+It depends on the OS too: what sockets can be told, and how a process finds those that are open.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,9 @@ def asgi_app(
     max_sessions: int = MAX_SESSIONS,
     session_idle: float = SESSION_IDLE,
 ) -> HttpApp:
-    """A server as an ASGI application, for any ASGI server on trio and for mounting (basic/transports).
+    """A server as an ASGI application, for any ASGI server on trio and for mounting.
+
+    It speaks Streamable HTTP (specification: basic/transports/streamable-http).
 
     Modern requests are stateless: any number of processes may serve them, if they share a `signing_key`. Clients
     of the legacy era have sessions, which live in one process. Where nobody runs the ASGI lifespan, as in apps
@@ -68,13 +73,15 @@ def asgi_app(
             an `AuthError` says more. Sessions and questions belong to one principal: return something that is
             equal from one request to the next, such as a user's name.
         signing_key: takes the place of the server's own, at least 16 bytes.
-        max_body: bytes of one request; beyond it 413.
-        max_running: calls at once; beyond it 503 with Retry-After.
-        max_sessions: sessions of the legacy era, and streams; beyond it 503 with Retry-After.
-        session_idle: seconds without use after which a session ends. Calls that run, and open streams, are use.
+        max_body: bytes of one request (16 MiB); beyond it 413.
+        max_running: calls at once, of all clients (1,000); beyond it 503 with Retry-After.
+        max_sessions: sessions of the legacy era, and apart from them streams that belong to no call (10,000);
+            beyond it 503 with Retry-After.
+        session_idle: seconds without use after which a session ends (1,800). Calls that run, and open streams, are
+            use. A question to a client of the legacy era waits as long for its answer.
 
     Raises:
-        TypeError, ValueError: an option is none; it says which.
+        TypeError, ValueError: an option has the wrong type, or a value that it cannot have; the text names it.
 
     Example:
         >>> from trio_mcp import ToolServer, asgi_app
@@ -116,7 +123,7 @@ async def serve_http(
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
-    """Serve over Streamable HTTP, with hypercorn (the extra `server`).
+    """Serve over Streamable HTTP (specification: basic/transports/streamable-http), with hypercorn.
 
     Blocks until `stop` is set: then no connection is accepted, streams end, calls that run get 5 s, and what
     still runs is cancelled.
@@ -132,8 +139,8 @@ async def serve_http(
 
     Raises:
         OSError: the address cannot be listened on.
-        RuntimeError: hypercorn is not installed.
-        TypeError, ValueError: an option is none.
+        RuntimeError: hypercorn is not installed (the extra `server`).
+        TypeError, ValueError: as `asgi_app`; nothing was listened on.
 
     Example:
         >>> import trio

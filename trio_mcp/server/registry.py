@@ -26,7 +26,7 @@ _NO_PAGES: dict[tuple[Era, str | None], bytes] = {}
 
 
 class ToolServer:
-    """Tools to publish, over stdio, in memory, and by other means (specification: server/tools).
+    """Tools to publish: over stdio, over HTTP, in memory (specification: server/tools).
 
     Args:
         name: what clients are told it is called.
@@ -35,6 +35,11 @@ class ToolServer:
         page_size: tools on one page of a listing; None puts all on one.
         signing_key: signs what clients carry between the rounds of a call (`requestState`). Processes that serve
             one another's rounds share it; random when not given.
+
+    Raises:
+        TypeError: `name`, `version` or `instructions` is no str.
+        ValueError: `name` or `version` is empty, `page_size` is no integer of at least 1, or `signing_key` has less
+            than 16 bytes.
 
     Example:
         >>> from trio_mcp import ToolServer, tool
