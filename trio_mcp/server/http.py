@@ -126,7 +126,7 @@ async def serve_http(
     """Serve over Streamable HTTP (specification: basic/transports/streamable-http), with hypercorn.
 
     Blocks until `stop` is set: then no connection is accepted, streams end, calls that run get 5 s, and what
-    still runs is cancelled.
+    still runs is cancelled. A cancel ends all of it at once.
 
     Args:
         server: what to serve.
@@ -174,10 +174,12 @@ async def serve_http(
             app.stop()
 
         async def cut_off() -> None:
-            """End what a client that reads nothing holds up: hypercorn shields its sends."""
-            await stopping.wait()
-            await trio.sleep(STOP_GRACE + 1)
-            _shut_down(addresses)
+            """End what a client that reads nothing holds up: hypercorn shields its sends, from a cancel too."""
+            try:
+                await stopping.wait()
+                await trio.sleep(STOP_GRACE + 1)
+            finally:
+                _shut_down(addresses)
 
         async with bare_nursery() as nursery:
             nursery.start_soon(cut_off)
@@ -293,7 +295,21 @@ def _shut_down(addresses: set[tuple[str, int]]) -> None:
     with suppress(OSError):  # there is no such directory
         for entry in os.listdir("/dev/fd"):
             # It may be no socket, one of another family, or closed meanwhile.
-            with suppress(OSError, LookupError), socket.socket(fileno=os.dup(int(entry))) as one:
+            with suppress(OSError, LookupError), _duplicate(int(entry)) as one:
                 local = one.getsockname()[:2]
                 if (local in addresses or local[1] in everywhere) and one.getpeername():
                     one.shutdown(socket.SHUT_RDWR)
+
+
+def _duplicate(descriptor: int) -> socket.socket:
+    """The socket that a descriptor leads to, under a descriptor of its own.
+
+    Raises:
+        OSError: it leads to none.
+    """
+    number = os.dup(descriptor)
+    try:
+        return socket.socket(fileno=number)
+    except OSError:
+        os.close(number)
+        raise

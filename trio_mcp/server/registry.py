@@ -38,8 +38,8 @@ class ToolServer:
 
     Raises:
         TypeError: `name`, `version` or `instructions` is no str.
-        ValueError: `name` or `version` is empty, `page_size` is no integer of at least 1, or `signing_key` has less
-            than 16 bytes.
+        ValueError: `name` or `version` is empty, `page_size` is no integer of at least 1, or `signing_key` is
+            shorter than 16 bytes.
 
     Example:
         >>> from trio_mcp import ToolServer, tool
