@@ -55,6 +55,8 @@ async def test_an_option_that_is_none_is_an_error_before_anything_is_bound(no_de
     for port in (-1, 65536, 9999999, "80", True):
         with pytest.raises(ValueError, match="port"):
             await serve_http(server_of(echo), port=port)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="host"):
+        await serve_http(server_of(echo), host=None)  # type: ignore[arg-type]
     with pytest.raises(OSError, match="is no name of a host"):
         await serve_http(server_of(echo), host="no..host")
 

@@ -153,6 +153,8 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
+    if not isinstance(host, str):
+        raise TypeError(f"host: expected str, got {type(host).__name__}")
     # Names are looked up with it, and that takes the last 16 bits of any number.
     if type(port) is not int or not 0 <= port < 2**16:
         raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
