@@ -134,17 +134,19 @@ class HttpSession:
             await reply.respond(request)
             return
         with self.used():
-            async with trio.open_nursery() as nursery:
-                for id_, work in works:
-                    assert id_ is not None
-                    self._load.begin_call()
-                    scope = self._running[id_] = trio.CancelScope()
-                    (home or nursery).start_soon(self._finish, id_, work, scope, reply)
-                nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
-                with suppress(DisconnectedError):
-                    await reply.deliver(request)
-                nursery.cancel_scope.cancel()
-            reply.abandon()
+            try:
+                async with trio.open_nursery() as nursery:
+                    for id_, work in works:
+                        assert id_ is not None
+                        self._load.begin_call()
+                        scope = self._running[id_] = trio.CancelScope()
+                        (home or nursery).start_soon(self._finish, id_, work, scope, reply)
+                    nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
+                    with suppress(DisconnectedError):
+                        await reply.deliver(request)
+                    nursery.cancel_scope.cancel()
+            finally:
+                reply.abandon()
 
     async def listen(self, request: Request) -> None:
         """Serve a GET: the stream of what belongs to no request. A new one takes the place of the last.
@@ -156,13 +158,15 @@ class HttpSession:
             self._listening.end()
         turn = self._listening = Turn()
         with self.used(), self._load.stream():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
-                with suppress(DisconnectedError):
-                    await send_events(request, self._own, turn)
-                nursery.cancel_scope.cancel()
-            if self._listening is turn:
-                self._listening = None
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
+                    with suppress(DisconnectedError):
+                        await send_events(request, self._own, turn)
+                    nursery.cancel_scope.cancel()
+            finally:  # whoever serves ASGI may also cancel what its client has left
+                if self._listening is turn:
+                    self._listening = None
 
     def _begin(self, message: Incoming, reply: _Reply) -> Work | None:
         """Begin a request; None where it is answered already."""
