@@ -1,4 +1,7 @@
-"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that knows hypercorn."""
+"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that imports hypercorn.
+
+It depends on the OS too: what sockets can be told, and how a process finds those that are open.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ..nursery import bare_nursery
 from .app import MAX_BODY, MAX_RUNNING, MAX_SESSIONS, SESSION_IDLE, STOP_GRACE, HttpApp
 from .guard import Guard, is_loopback
 from .registry import ToolServer
+from .rounds import check_signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,7 +53,9 @@ def asgi_app(
     max_sessions: int = MAX_SESSIONS,
     session_idle: float = SESSION_IDLE,
 ) -> HttpApp:
-    """A server as an ASGI application, for any ASGI server on trio and for mounting (basic/transports).
+    """A server as an ASGI application, for any ASGI server on trio and for mounting.
+
+    It speaks Streamable HTTP (specification: basic/transports/streamable-http).
 
     Modern requests are stateless: any number of processes may serve them, if they share a `signing_key`. Clients
     of the legacy era have sessions, which live in one process. Where nobody runs the ASGI lifespan, as in apps
@@ -67,13 +73,15 @@ def asgi_app(
             an `AuthError` says more. Sessions and questions belong to one principal: return something that is
             equal from one request to the next, such as a user's name.
         signing_key: takes the place of the server's own, at least 16 bytes.
-        max_body: bytes of one request; beyond it 413.
-        max_running: calls at once; beyond it 503 with Retry-After.
-        max_sessions: sessions of the legacy era, and streams; beyond it 503 with Retry-After.
-        session_idle: seconds without use after which a session ends. Calls that run, and open streams, are use.
+        max_body: bytes of one request (16 MiB); beyond it 413.
+        max_running: calls at once, of all clients (1,000); beyond it 503 with Retry-After.
+        max_sessions: sessions of the legacy era, and apart from them streams that belong to no call (10,000);
+            beyond it 503 with Retry-After.
+        session_idle: seconds without use after which a session ends (1,800). Calls that run, and open streams, are
+            use. A question to a client of the legacy era waits as long for its answer.
 
     Raises:
-        TypeError, ValueError: an option is none; it says which.
+        TypeError, ValueError: an option has the wrong type, or a value that it cannot have; the text names it.
 
     Example:
         >>> from trio_mcp import ToolServer, asgi_app
@@ -87,8 +95,7 @@ def asgi_app(
         raise TypeError(f"path: expected str, got {type(path).__name__}")
     if not path.startswith("/"):
         raise ValueError(f"path: expected something that begins with a slash, got {path!r}")
-    if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
-        raise ValueError("signing_key: expected at least 16 bytes")
+    check_signing_key("signing_key", signing_key)
     bounds = {"max_body": max_body, "max_running": max_running, "max_sessions": max_sessions}
     for name, bound in bounds.items():
         if type(bound) is not int or bound < 1:
@@ -116,10 +123,10 @@ async def serve_http(
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
-    """Serve over Streamable HTTP, with hypercorn (the extra `server`).
+    """Serve over Streamable HTTP (specification: basic/transports/streamable-http), with hypercorn.
 
     Blocks until `stop` is set: then no connection is accepted, streams end, calls that run get 5 s, and what
-    still runs is cancelled.
+    still runs is cancelled. A cancel ends all of it at once.
 
     Args:
         server: what to serve.
@@ -132,8 +139,8 @@ async def serve_http(
 
     Raises:
         OSError: the address cannot be listened on.
-        RuntimeError: hypercorn is not installed.
-        TypeError, ValueError: an option is none.
+        RuntimeError: hypercorn is not installed (the extra `server`).
+        TypeError, ValueError: as `asgi_app`; nothing was listened on.
 
     Example:
         >>> import trio
@@ -146,6 +153,8 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
+    if not isinstance(host, str):
+        raise TypeError(f"host: expected str, got {type(host).__name__}")
     # Names are looked up with it, and that takes the last 16 bits of any number.
     if type(port) is not int or not 0 <= port < 2**16:
         raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
@@ -167,10 +176,12 @@ async def serve_http(
             app.stop()
 
         async def cut_off() -> None:
-            """End what a client that reads nothing holds up: hypercorn shields its sends."""
-            await stopping.wait()
-            await trio.sleep(STOP_GRACE + 1)
-            _shut_down(addresses)
+            """End what a client that reads nothing holds up: hypercorn shields its sends, from a cancel too."""
+            try:
+                await stopping.wait()
+                await trio.sleep(STOP_GRACE + 1)
+            finally:
+                _shut_down(addresses)
 
         async with bare_nursery() as nursery:
             nursery.start_soon(cut_off)
@@ -286,7 +297,21 @@ def _shut_down(addresses: set[tuple[str, int]]) -> None:
     with suppress(OSError):  # there is no such directory
         for entry in os.listdir("/dev/fd"):
             # It may be no socket, one of another family, or closed meanwhile.
-            with suppress(OSError, LookupError), socket.socket(fileno=os.dup(int(entry))) as one:
+            with suppress(OSError, LookupError), _duplicate(int(entry)) as one:
                 local = one.getsockname()[:2]
                 if (local in addresses or local[1] in everywhere) and one.getpeername():
                     one.shutdown(socket.SHUT_RDWR)
+
+
+def _duplicate(descriptor: int) -> socket.socket:
+    """The socket that a descriptor leads to, under a descriptor of its own.
+
+    Raises:
+        OSError: it leads to none.
+    """
+    number = os.dup(descriptor)
+    try:
+        return socket.socket(fileno=number)
+    except OSError:
+        os.close(number)
+        raise
