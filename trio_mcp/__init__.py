@@ -22,7 +22,8 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #     registry, agent    what is published
 #     dispatch           one request in, one answer out, in both eras; with calls, params, results and rounds
 #     stdio, streams     over stdin and stdout, or any pair of streams
-#     http, app          over HTTP: hypercorn and its sockets; which request goes where, start and stop
+#     http, listening    over HTTP: hypercorn, and its sockets
+#     app                which request goes where, start and stop
 #     asgi, guard        one HTTP request; who may come in
 #     envelope, refusals what a body says; what it is refused with
 #     modern             requests of the modern era, each by itself

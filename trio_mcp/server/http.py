@@ -6,9 +6,8 @@ It depends on the OS too: what sockets can be told, and how a process finds thos
 from __future__ import annotations
 
 import logging
-import os
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -16,6 +15,7 @@ import trio
 from ..nursery import bare_nursery
 from .app import MAX_BODY, MAX_RUNNING, MAX_SESSIONS, SESSION_IDLE, STOP_GRACE, HttpApp
 from .guard import Guard, is_loopback
+from .listening import bound, shut_down
 from .registry import ToolServer
 from .rounds import check_signing_key
 
@@ -35,9 +35,6 @@ MAX_HEAD = 64 * 2**10
 #: Seconds that a connection without a request is kept, or one with half a head. Hypercorn keeps one as long that
 #: its client has closed, so that longer would cost a descriptor for each client of the last minute.
 KEEP_ALIVE = 5.0
-#: Seconds that the kernel waits for a client that reads nothing (a send cannot be cancelled in hypercorn), and
-#: after which it asks one that says nothing whether it is still there.
-UNREAD_PATIENCE = 60
 
 
 def asgi_app(
@@ -97,9 +94,9 @@ def asgi_app(
         raise ValueError(f"path: expected something that begins with a slash, got {path!r}")
     check_signing_key("signing_key", signing_key)
     bounds = {"max_body": max_body, "max_running": max_running, "max_sessions": max_sessions}
-    for name, bound in bounds.items():
-        if type(bound) is not int or bound < 1:
-            raise ValueError(f"{name}: expected an integer of at least 1, got {bound!r}")
+    for name, most in bounds.items():
+        if type(most) is not int or most < 1:
+            raise ValueError(f"{name}: expected an integer of at least 1, got {most!r}")
     if type(session_idle) not in (int, float) or not session_idle > 0:
         raise ValueError(f"session_idle: expected seconds above 0, got {session_idle!r}")
     return HttpApp(
@@ -166,7 +163,7 @@ async def serve_http(
     _contain_connections()
     stopping = trio.Event() if stop is None else stop
     with ExitStack() as stack:
-        sockets = [stack.enter_context(one) for one in await _bound(host, port)]
+        sockets = [stack.enter_context(one) for one in await bound(host, port)]
         addresses: set[tuple[str, int]] = {one.getsockname()[:2] for one in sockets}
         port = sockets[0].getsockname()[1]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}{options.get('path', '/mcp')}"
@@ -181,7 +178,7 @@ async def serve_http(
                 await stopping.wait()
                 await trio.sleep(STOP_GRACE + 1)
             finally:
-                _shut_down(addresses)
+                shut_down(addresses)
 
         async with bare_nursery() as nursery:
             nursery.start_soon(cut_off)
@@ -246,72 +243,3 @@ def _contain_connections() -> None:
 
     if vars(run).get("TCPServer") is TCPServer:  # there is no way to hand it in
         vars(run)["TCPServer"] = Connection
-
-
-async def _bound(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of a name; for the first alone where the port is not given.
-
-    Raises:
-        OSError: there is none that can be listened on.
-    """
-    try:
-        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except UnicodeError as error:
-        raise OSError(f"{host!r} is no name of a host") from error
-    # Before IPv6, which a machine may have in name alone.
-    found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
-    sockets: list[socket.socket] = []
-    for family, kind, protocol, _, address in found if port else found[:1]:
-        try:
-            one = socket.socket(family, kind, protocol)
-        except OSError:
-            if family == socket.AF_INET6 and sockets:
-                continue
-            raise
-        sockets.append(one)
-        try:
-            if os.name == "posix":
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
-            one.setblocking(False)
-            one.bind(address)
-        except OSError:
-            sockets.pop().close()
-            if family == socket.AF_INET6 and sockets:
-                continue
-            for other in sockets:
-                other.close()
-            raise
-    return sockets
-
-
-def _shut_down(addresses: set[tuple[str, int]]) -> None:
-    """Shut down every connection that was accepted at these addresses, whoever holds it."""
-    everywhere = {port for host, port in addresses if host in ("0.0.0.0", "::")}
-    with suppress(OSError):  # there is no such directory
-        for entry in os.listdir("/dev/fd"):
-            # It may be no socket, one of another family, or closed meanwhile.
-            with suppress(OSError, LookupError), _duplicate(int(entry)) as one:
-                local = one.getsockname()[:2]
-                if (local in addresses or local[1] in everywhere) and one.getpeername():
-                    one.shutdown(socket.SHUT_RDWR)
-
-
-def _duplicate(descriptor: int) -> socket.socket:
-    """The socket that a descriptor leads to, under a descriptor of its own.
-
-    Raises:
-        OSError: it leads to none.
-    """
-    number = os.dup(descriptor)
-    try:
-        return socket.socket(fileno=number)
-    except OSError:
-        os.close(number)
-        raise
