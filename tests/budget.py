@@ -180,6 +180,10 @@ DISCOVERED = (
 )
 HTTP = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"four"}}}\n'
+MODERN_CALL = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"four"},"_meta":{'
+    b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+)
 HANDSHAKE = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
     b'"clientInfo":{"name":"far","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
@@ -358,6 +362,44 @@ async def served(at_once: int) -> AsyncIterator[Work]:
         nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def served_over_http() -> AsyncIterator[Work]:
+    """Modern calls to a ToolServer as an ASGI application. What would be behind that is not counted."""
+
+    async def echo(text: str) -> str:
+        return text
+
+    server = trio_mcp.ToolServer("near")
+    server.add_tools(trio_mcp.tool(echo))
+    app = trio_mcp.asgi_app(server)
+    fields = {
+        "host": "localhost",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "echo",
+    }
+    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+
+    async def call() -> None:
+        coming = [{"type": "http.request", "body": MODERN_CALL}]
+        sent: list[bytes] = []
+
+        async def receive() -> Any:
+            return coming.pop() if coming else await trio.sleep_forever()
+
+        async def send(message: Any) -> None:
+            await trio.lowlevel.checkpoint()
+            sent.append(message.get("body", b""))
+
+        await app(scope, receive, send)
+        assert b'"text":"four"' in b"".join(sent)
+
+    yield repeated(call, 1)
+
+
 def repeated(work: Work, at_once: int) -> Work:
     """So many at once, each in a task."""
 
@@ -376,6 +418,7 @@ WORKS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Work]], Units]] 
     "a call over HTTP, one at a time": (lambda: http_calls(1), 1),
     "a call served over stdio, one at a time": (lambda: served(1), 1),
     "a call served over stdio, 100 at once": (lambda: served(100), 100),
+    "a call served over HTTP, one at a time": (served_over_http, 1),
     f"a tool of a listing of {TOOLS:,}": (listing, TOOLS),
     "a result of 4 MiB": (large_call, copies),
     "a call over stdio that waits": (waiting_call, objects),

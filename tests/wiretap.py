@@ -56,6 +56,6 @@ async def open_tapped(
         return StreamTransport(tap, tap, handlers, name=name)
 
     async with bare_nursery() as nursery:
-        async with opened(Link(name=name, protocol=protocol, start=start), Options(name)) as connection:
-            yield connection, tap
+        async with opened(Link(name=name, protocol=protocol, start=start), Options(name)) as client:
+            yield client.connection, tap
         nursery.cancel_scope.cancel()

@@ -19,6 +19,16 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #   transports/          move requests and answers: processes, streams, HTTP
 #   client/              Connection, the Client behind it, and the scopes that open one
 #   server/              ToolServer, and what serves it
+#     registry, agent    what is published
+#     dispatch           one request in, one answer out, in both eras; with calls, params, results and rounds
+#     stdio, streams     over stdin and stdout, or any pair of streams
+#     http, listening    over HTTP: hypercorn, and its sockets
+#     app                which request goes where, start and stop
+#     asgi, guard        one HTTP request; who may come in
+#     envelope, refusals what a body says; what it is refused with
+#     modern             requests of the modern era, each by itself
+#     sessions, legacy   the sessions of the legacy era; one of them
+#     load, mailbox      of both: how much runs at once; what waits to be sent as events
 #   memory               both ends in one process
 #   config               the mcpServers JSON that every MCP host reads
 #   gateway              many servers behind one ToolServer

@@ -22,16 +22,10 @@ from .rows import CONTENDERS, FIGURES, Benchmark, Case, Found, Ratio, ratios, sp
 PROGRAMS = Path(__file__).parents[1]
 #: Far beyond the slowest measurement known (the SDK with 32 MiB: 15 s): past this a contender hangs.
 PATIENCE = 180.0
-#: The status of a program whose contender cannot do this work here.
-UNAVAILABLE = 3
 
 
 class LeftOutError(Exception):
-    """A contender cannot be measured; `failed` where it should have been."""
-
-    def __init__(self, reason: str, *, failed: bool) -> None:
-        super().__init__(reason)
-        self.failed = failed
+    """A contender failed, and is not measured any more."""
 
 
 def measure(case: Case, contender: str, quick: bool) -> dict[str, float]:
@@ -41,10 +35,10 @@ def measure(case: Case, contender: str, quick: bool) -> dict[str, float]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired as error:
-        raise LeftOutError(f"did not finish within {PATIENCE:.0f} s", failed=True) from error
+        raise LeftOutError(f"did not finish within {PATIENCE:.0f} s") from error
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
-        raise LeftOutError(last or f"status {done.returncode}", failed=done.returncode != UNAVAILABLE)
+        raise LeftOutError(last or f"status {done.returncode}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -81,7 +75,7 @@ def run_rounds(cases: list[Case], contenders: set[str], rounds: int, quick: bool
                     runs.append(measure(case, contender, quick))
                 except LeftOutError as error:
                     here.left_out[contender] = str(error)
-                    failed = failed or error.failed
+                    failed = True
     show("")
     return found, failed
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from functools import partial
 from typing import Any
 
 HOST = "127.0.0.1"
-#: The status that says: not with this version.
-UNAVAILABLE = 3
 
 
 async def echo(text: str) -> str:
@@ -30,16 +29,8 @@ def trio_mcp(port: int | None) -> None:
     server.add_tools(trio_mcp.tool(echo))
     if port is None:
         trio.run(trio_mcp.serve_stdio, server)
-        return
-    serve_http = getattr(trio_mcp, "serve_http", None)
-    if serve_http is None:
-        print("trio_mcp has no serve_http yet", file=sys.stderr)
-        sys.exit(UNAVAILABLE)
-
-    async def serve() -> None:
-        await serve_http(server, host=HOST, port=port)
-
-    trio.run(serve)
+    else:
+        trio.run(partial(trio_mcp.serve_http, server, host=HOST, port=port))
 
 
 def mcp(port: int | None) -> None:

@@ -104,11 +104,18 @@ def legacy_call(session: str) -> Exchange:
     return Exchange(body, mcp_session_id=session)
 
 
+def legacy_listening(session: str) -> Exchange:
+    exchange = Exchange({}, mcp_session_id=session)
+    exchange.scope["method"] = "GET"
+    return exchange
+
+
 EXCHANGES: dict[str, Callable[[str], Exchange]] = {
     "modern call": modern_call("report"),
     "modern question": modern_call("ask"),
     "modern listening": listening,
     "legacy call": legacy_call,
+    "legacy listening": legacy_listening,
 }
 
 
@@ -141,6 +148,8 @@ async def play(begin: Callable[[str], Exchange], watch: Watch, *, cancel: bool) 
             watch.act = None
             await trio.testing.wait_all_tasks_blocked()
             assert (app.load.calls, app.load.streams, server._listeners) == (0, 0, {})
+            (session,) = app.sessions._sessions.values()
+            assert (session.is_in_use, session._listening) == (False, None)
             assert trio.lowlevel.current_statistics().tasks_living == before
             await lifespan.to_app.send({"type": "lifespan.shutdown"})
     return exchange
@@ -160,4 +169,4 @@ def test_nothing_is_left_whenever_it_ends(name: str, cancel: bool) -> None:
             whole = step
             break
     assert 3 < whole < MOST_STEPS
-    assert name == "modern listening" or types[-1] == "tidied up"
+    assert name.endswith("listening") or types[-1] == "tidied up"

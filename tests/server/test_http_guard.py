@@ -42,12 +42,15 @@ async def test_on_a_loopback_address_only_pages_of_this_machine_may_send() -> No
 
 
 async def test_names_that_are_allowed_are_served_and_no_others() -> None:
-    hosts, origins = ["api.example.com", "other.example.com:8443"], ["https://app.example.com/"]
+    hosts = ["api.example.com", "other.example.com:8443", "[2001:db8::1]", "2001:db8::2"]
+    origins = ["https://app.example.com/"]
     async with serving(echo, allowed_hosts=hosts, allowed_origins=origins) as served:
         line = await served.connect()
         assert await status(line, host="api.example.com") == 200
         assert await status(line, host="API.example.com:99") == 200
         assert await status(line, host="other.example.com:8443") == 200
+        for address in ("[2001:db8::1]", "[2001:db8::1]:99", "[2001:db8::2]:99"):
+            assert await status(line, host=address) == 200, address
         assert await status(line, host="other.example.com") == 403
         assert await status(line, host="localhost") == 403
         assert await status(line, host="api.example.com", origin="https://app.example.com") == 200
@@ -269,6 +272,8 @@ async def test_forms_of_web_pages_are_refused() -> None:
         ({"session_idle": "60"}, ValueError),
         ({"allowed_hosts": "example.com"}, TypeError),
         ({"allowed_origins": [1]}, TypeError),
+        ({"allowed_hosts": 5}, TypeError),
+        ({"allowed_origins": iter(["https://app.example.com"])}, TypeError),
         ({"authorize": "me"}, TypeError),
     ],
     ids=str,

@@ -55,6 +55,8 @@ async def test_an_option_that_is_none_is_an_error_before_anything_is_bound(no_de
     for port in (-1, 65536, 9999999, "80", True):
         with pytest.raises(ValueError, match="port"):
             await serve_http(server_of(echo), port=port)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="host"):
+        await serve_http(server_of(echo), host=None)  # type: ignore[arg-type]
     with pytest.raises(OSError, match="is no name of a host"):
         await serve_http(server_of(echo), host="no..host")
 
@@ -165,13 +167,14 @@ async def test_stopping_ends_what_does_not_end_itself(monkeypatch: pytest.Monkey
     assert trio.current_time() - began < 5
 
 
+async def flood() -> str:
+    return "x" * 30_000_000
+
+
 async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypercorn shields its sends: a full socket would hold it until the client has read."""
     for module in ("app", "http"):
         monkeypatch.setattr(f"trio_mcp.server.{module}.STOP_GRACE", 0.3)
-
-    async def flood() -> str:
-        return "x" * 30_000_000
 
     async with serving(flood) as served:
         line = await served.connect()
@@ -179,6 +182,17 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop(monkeypatch
         await line.head()
         served.stop.set()
         await until(lambda: not served.nursery.child_tasks)
+
+
+async def test_a_client_that_reads_nothing_does_not_hold_up_a_cancel() -> None:
+    async with serving(flood) as served:
+        line = await served.connect()
+        await line.begin_modern("tools/call", name="flood", arguments={})
+        await line.head()
+        await trio.testing.wait_all_tasks_blocked(0.1)  # in the middle of the answer
+        served.nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await until(lambda: not served.nursery.child_tasks)
 
 
 # --- without a server

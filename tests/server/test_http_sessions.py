@@ -142,11 +142,13 @@ async def test_a_cancel_that_is_told_ends_the_call_without_an_answer() -> None:
     async with serving(gate.wait) as served:
         line = await begun(served)
         other = await served.connect(line.session)
-        await line.send("POST", json.dumps(call("wait", "mine")).encode())
+        await line.send("POST", json.dumps(call("wait", 1)).encode())
         await gate.entered.wait()
-        for request_id in ("another's", None, ["mine"], "mine"):
+        for request_id in ("another's", None, [1], True, 1.0, "1", 1):
+            assert not gate.cancelled
             note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
             assert (await other.post(note)).status == 202
+            await wait_all_tasks_blocked(0.02)
         await gate.ended.wait()
         assert gate.cancelled
         assert (await line.rest(await line.head())).events == []
@@ -356,13 +358,17 @@ async def test_batches_are_for_the_one_revision_that_has_them() -> None:
         streamed = await old.post(batch)
         answers = streamed.json if "json" in streamed.headers["content-type"] else streamed.events
         assert {answer["id"] for answer in answers} == {1, "2", 3}
+        alone = await old.ask("POST", json.dumps([call("echo")]).encode(), accept="application/json")
+        assert [answer["id"] for answer in alone.json] == [1]
         told = await old.post([{"jsonrpc": "2.0", "method": "notifications/x"}])
         assert told.status == 202
         for wrong in ([], [1], [call("echo")] * 101, [[call("echo")]]):
             assert (await old.post(wrong)).status == 400
         assert (await new.post(batch)).status == 400
-        nested = await old.post([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}] * 2)
-        assert [answer["error"]["code"] for answer in nested.json] == [-32600, -32600]
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+        for times in (1, 2):
+            nested = await old.post([hello] * times)
+            assert [answer["error"]["code"] for answer in nested.json] == [-32600] * times
 
 
 async def test_an_idle_session_ends_and_one_in_use_does_not() -> None:

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from ..nursery import bare_nursery
 from ..server.http import serve_http
 from ..server.registry import ToolServer
+from ..server.rounds import check_signing_key
 from ..server.stdio import serve_stdio
 from .terminal import CommandError, note
 
@@ -41,7 +42,7 @@ class Address:
         """What `[HOST:]PORT` means.
 
         Raises:
-            CommandError: it is none.
+            CommandError: it is no such address.
         """
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
@@ -72,8 +73,10 @@ async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event
 
 async def _serve_http(server: ToolServer, address: Address, stop: trio.Event) -> None:
     key = os.environ.get(KEY_VARIABLE, "").encode("utf-8", "surrogateescape") or None
-    if key is not None and len(key) < 16:
-        raise CommandError(f"{KEY_VARIABLE}: expected at least 16 bytes")
+    try:
+        check_signing_key(KEY_VARIABLE, key)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     async with bare_nursery() as nursery:
 
         async def serve(task_status: trio.TaskStatus[str]) -> None:

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Raw
@@ -142,6 +142,15 @@ def without_halves(data: bytes) -> bytes:
     return data
 
 
+def is_id(value: object) -> TypeGuard[Id]:
+    """Whether a decoded value may be an id, or a progress token: a string or an integer.
+
+    >>> [is_id(value) for value in ("a", 7, True, 7.0, None)]
+    [True, True, False, False, False]
+    """
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
 def read_line(data: bytes, *, batches: Callable[[], bool] = lambda: True) -> Sequence[Line]:
     """Read one line: usually one message; several only where a peer sent a batch, and may (`batches`).
 
@@ -242,7 +251,7 @@ def salvage_answer_id(data: bytes) -> Id | None:
         id_ = _decode_any(found)
     except _REFUSALS:
         return None
-    return id_ if isinstance(id_, int | str) and not isinstance(id_, bool) else None
+    return id_ if is_id(id_) else None
 
 
 def _top_level(head: bytes) -> tuple[set[bytes], bytes]:

@@ -15,10 +15,11 @@ import trio
 from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
 from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .asgi import JSON, DisconnectedError, Lifespan, Refusal, Request
-from .envelope import invalid, read_post
+from .envelope import read_post
 from .guard import Guard
 from .load import Load
 from .modern import Modern, is_modern
+from .refusals import invalid
 from .registry import ToolServer
 from .sessions import Sessions
 
@@ -147,12 +148,12 @@ class HttpApp:
         if media_type.encode("latin-1") != JSON:  # also what keeps a form of some web page out
             raise Refusal(415, b"a message is application/json")
         messages, is_batch = read_post(await request.read_body(self._max_body))
-        if not is_batch and is_modern(request, messages[0].params):
-            await self._modern.post(request, messages[0], principal)
-        elif is_batch and is_modern(request, messages[0].params):
+        if not is_modern(request, messages[0].params):
+            await self.sessions.post(request, messages, principal, is_batch=is_batch)
+        elif is_batch:
             raise invalid("Invalid Request: no batches in this protocol revision")
         else:
-            await self.sessions.post(request, messages, principal, is_batch=is_batch)
+            await self._modern.post(request, messages[0], principal)
 
 
 def _has_session(request: Request) -> bool:

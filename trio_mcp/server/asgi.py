@@ -52,20 +52,20 @@ class Request:
         # Where it came in: (host, port), or None where that is not known.
         self.local: Any = scope.get("server")
         self.is_gone = False
+        self.has_begun = False  # the answer: its head has been sent
         self._receive = receive
         self._send = send
         self._has_ended = False  # the body
-        self._began = False
         self._is_done = False  # the answer, up to its last byte
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {self.path}>"
 
-    def accepts(self, media_type: str) -> bool:
-        """Whether the client takes answers of this type. One that does not say so takes any."""
+    @property
+    def takes_events(self) -> bool:
+        """Whether the client takes server-sent events. One that does not say what it takes, takes anything."""
         accept = self.headers.get("accept", "*/*").lower()
-        kind = media_type.partition("/")[0]
-        return any(part in accept for part in (media_type, f"{kind}/*", "*/*"))
+        return any(accepted in accept for accepted in (EVENTS.decode(), "text/*", "*/*"))
 
     # --- what the client says
 
@@ -167,18 +167,13 @@ class Request:
 
     async def begin(self, status: int, headers: Headers) -> None:
         """Send the head of an answer. The body is the caller's: `write`."""
-        self._began = True
+        self.has_begun = True
         await self._tell({"type": "http.response.start", "status": status, "headers": list(headers)})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of the body; the last one unless there is `more`."""
         self._is_done = not more
         await self._tell({"type": "http.response.body", "body": data, "more_body": more})
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the head of an answer has been sent."""
-        return self._began
 
     async def _tell(self, message: Message) -> None:
         if self.is_gone:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import trio
 
 from ..errors import NotOfferedError
-from ..protocol.messages import decode_json, encode_any
+from ..protocol.messages import decode_json, encode_any, is_id
 from ..tools.context import LEVELS, OnProgress
 from .rounds import digest
 
@@ -57,8 +57,8 @@ class _Call:
         self._capabilities = capabilities
         self._level = level
         token = meta.get("progressToken")
-        usable = isinstance(token, int | str) and not isinstance(token, bool)
-        self.on_progress: OnProgress | None = self._progress if usable else None
+        # basic/utilities/progress: a token is a string or an integer, as an id is.
+        self.on_progress: OnProgress | None = self._progress if is_id(token) else None
 
     async def log(self, level: str, data: Any) -> None:
         # server/utilities/logging, 2026-07-28: nothing is sent unless the request asked for a level.

@@ -10,18 +10,18 @@ from msgspec import Raw
 
 from ..errors import ProtocolError, RequestError
 from ..protocol.messages import (
-    INVALID_REQUEST,
     PARSE_ERROR,
     Id,
     Line,
     decode_json,
     has_id,
+    is_id,
     read_line,
     reencode_json,
 )
 from .asgi import Refusal
-from .load import refusal
 from .params import Params, read_params
+from .refusals import invalid, refusal
 
 #: Messages in one batch at most (2025-03-26): each may be a call.
 LONGEST_BATCH = 100
@@ -69,11 +69,6 @@ def read_post(body: bytes) -> tuple[list[Incoming], bool]:
         return [_incoming(read_line(body, batches=_none_here)[0], body)], False
     except (ProtocolError, RecursionError):
         raise _puzzled(body) from None
-
-
-def invalid(reason: str, id_: Id | None = None) -> Refusal:
-    """The refusal of what is no request that is allowed here."""
-    return refusal(400, id_, RequestError(INVALID_REQUEST, reason))
 
 
 def _check_plain(body: bytes, is_batch: bool) -> None:
@@ -130,10 +125,10 @@ def _version_of(data: bytes) -> Any:
         return decode_json(data).get("jsonrpc")  # it has been read as an object before
 
 
-def _usable(id_: int | str | float | None) -> Id | None:
-    if isinstance(id_, str):
-        return id_
-    return id_ if isinstance(id_, int) and abs(id_) <= _LARGEST_ID else None
+def _usable(id_: Any) -> Id | None:
+    if not is_id(id_) or (isinstance(id_, int) and abs(id_) > _LARGEST_ID):
+        return None
+    return id_
 
 
 def _puzzled(body: bytes) -> Refusal:
@@ -141,22 +136,7 @@ def _puzzled(body: bytes) -> Refusal:
         value = decode_json(body)
     except (ProtocolError, RecursionError):
         return refusal(400, None, RequestError(PARSE_ERROR, "Parse error"))
-    found = value.get("id") if isinstance(value, dict) else None
-    id_ = _usable(found) if isinstance(found, int | str) and not isinstance(found, bool) else None
-    return invalid("Invalid Request", id_)
-
-
-def arguments_of(params: Params) -> dict[str, Any]:
-    """The arguments of a call as an object; empty where they are none."""
-    raw: Raw = params.arguments
-    data = bytes(raw)
-    if not data:
-        return {}
-    try:
-        value = decode_json(data)
-    except ProtocolError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return invalid("Invalid Request", _usable(value.get("id")) if isinstance(value, dict) else None)
 
 
 def _none_here() -> bool:

@@ -24,6 +24,7 @@ logger = logging.getLogger("trio_mcp.server")
 Authorize = Callable[[Mapping[str, str]], Awaitable[Any]]
 
 _ANY = "*"
+_BRACKETED = re.compile(r"^\[([^\]]*)\]$")  # an IPv6 address without a port, as URLs and Host have it
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
@@ -129,12 +130,14 @@ def _allows(allowed: frozenset[str], *spellings: str) -> bool:
     return _ANY in allowed or any(spelling in allowed for spelling in spellings)
 
 
-def _names(field: str, names: Collection[str] | None) -> frozenset[str] | None:
+def _names(field: str, names: Any) -> frozenset[str] | None:
     if names is None:
         return None
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    # Of an iterator nothing would be left behind the look at its types, and nobody be let in.
+    is_collection = isinstance(names, Collection) and not isinstance(names, str)
+    if not is_collection or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{field}: expected a collection of str")
-    return frozenset(name.lower().rstrip("/") for name in names)
+    return frozenset(_BRACKETED.sub(r"\1", name.lower().rstrip("/")) for name in names)
 
 
 def _challenge(challenge: Mapping[str, str]) -> str:

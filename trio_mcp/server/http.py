@@ -1,11 +1,13 @@
-"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that knows hypercorn."""
+"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that imports hypercorn.
+
+It depends on the OS too: what sockets can be told, and how a process finds those that are open.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -13,7 +15,9 @@ import trio
 from ..nursery import bare_nursery
 from .app import MAX_BODY, MAX_RUNNING, MAX_SESSIONS, SESSION_IDLE, STOP_GRACE, HttpApp
 from .guard import Guard, is_loopback
+from .listening import bound, shut_down
 from .registry import ToolServer
+from .rounds import check_signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,9 +35,6 @@ MAX_HEAD = 64 * 2**10
 #: Seconds that a connection without a request is kept, or one with half a head. Hypercorn keeps one as long that
 #: its client has closed, so that longer would cost a descriptor for each client of the last minute.
 KEEP_ALIVE = 5.0
-#: Seconds that the kernel waits for a client that reads nothing (a send cannot be cancelled in hypercorn), and
-#: after which it asks one that says nothing whether it is still there.
-UNREAD_PATIENCE = 60
 
 
 def asgi_app(
@@ -49,7 +50,9 @@ def asgi_app(
     max_sessions: int = MAX_SESSIONS,
     session_idle: float = SESSION_IDLE,
 ) -> HttpApp:
-    """A server as an ASGI application, for any ASGI server on trio and for mounting (basic/transports).
+    """A server as an ASGI application, for any ASGI server on trio and for mounting.
+
+    It speaks Streamable HTTP (specification: basic/transports/streamable-http).
 
     Modern requests are stateless: any number of processes may serve them, if they share a `signing_key`. Clients
     of the legacy era have sessions, which live in one process. Where nobody runs the ASGI lifespan, as in apps
@@ -67,13 +70,15 @@ def asgi_app(
             an `AuthError` says more. Sessions and questions belong to one principal: return something that is
             equal from one request to the next, such as a user's name.
         signing_key: takes the place of the server's own, at least 16 bytes.
-        max_body: bytes of one request; beyond it 413.
-        max_running: calls at once; beyond it 503 with Retry-After.
-        max_sessions: sessions of the legacy era, and streams; beyond it 503 with Retry-After.
-        session_idle: seconds without use after which a session ends. Calls that run, and open streams, are use.
+        max_body: bytes of one request (16 MiB); beyond it 413.
+        max_running: calls at once, of all clients (1,000); beyond it 503 with Retry-After.
+        max_sessions: sessions of the legacy era, and apart from them streams that belong to no call (10,000);
+            beyond it 503 with Retry-After.
+        session_idle: seconds without use after which a session ends (1,800). Calls that run, and open streams, are
+            use. A question to a client of the legacy era waits as long for its answer.
 
     Raises:
-        TypeError, ValueError: an option is none; it says which.
+        TypeError, ValueError: an option has the wrong type, or a value that it cannot have; the text names it.
 
     Example:
         >>> from trio_mcp import ToolServer, asgi_app
@@ -87,12 +92,11 @@ def asgi_app(
         raise TypeError(f"path: expected str, got {type(path).__name__}")
     if not path.startswith("/"):
         raise ValueError(f"path: expected something that begins with a slash, got {path!r}")
-    if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
-        raise ValueError("signing_key: expected at least 16 bytes")
+    check_signing_key("signing_key", signing_key)
     bounds = {"max_body": max_body, "max_running": max_running, "max_sessions": max_sessions}
-    for name, bound in bounds.items():
-        if type(bound) is not int or bound < 1:
-            raise ValueError(f"{name}: expected an integer of at least 1, got {bound!r}")
+    for name, most in bounds.items():
+        if type(most) is not int or most < 1:
+            raise ValueError(f"{name}: expected an integer of at least 1, got {most!r}")
     if type(session_idle) not in (int, float) or not session_idle > 0:
         raise ValueError(f"session_idle: expected seconds above 0, got {session_idle!r}")
     return HttpApp(
@@ -116,10 +120,10 @@ async def serve_http(
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
     **options: Any,
 ) -> None:
-    """Serve over Streamable HTTP, with hypercorn (the extra `server`).
+    """Serve over Streamable HTTP (specification: basic/transports/streamable-http), with hypercorn.
 
     Blocks until `stop` is set: then no connection is accepted, streams end, calls that run get 5 s, and what
-    still runs is cancelled.
+    still runs is cancelled. A cancel ends all of it at once.
 
     Args:
         server: what to serve.
@@ -132,8 +136,8 @@ async def serve_http(
 
     Raises:
         OSError: the address cannot be listened on.
-        RuntimeError: hypercorn is not installed.
-        TypeError, ValueError: an option is none.
+        RuntimeError: hypercorn is not installed (the extra `server`).
+        TypeError, ValueError: as `asgi_app`; nothing was listened on.
 
     Example:
         >>> import trio
@@ -146,6 +150,8 @@ async def serve_http(
         from hypercorn.trio import serve
     except ImportError as error:
         raise RuntimeError("serving over HTTP needs hypercorn: pip install 'trio-mcp[server]'") from error
+    if not isinstance(host, str):
+        raise TypeError(f"host: expected str, got {type(host).__name__}")
     # Names are looked up with it, and that takes the last 16 bits of any number.
     if type(port) is not int or not 0 <= port < 2**16:
         raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
@@ -157,7 +163,7 @@ async def serve_http(
     _contain_connections()
     stopping = trio.Event() if stop is None else stop
     with ExitStack() as stack:
-        sockets = [stack.enter_context(one) for one in await _bound(host, port)]
+        sockets = [stack.enter_context(one) for one in await bound(host, port)]
         addresses: set[tuple[str, int]] = {one.getsockname()[:2] for one in sockets}
         port = sockets[0].getsockname()[1]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}{options.get('path', '/mcp')}"
@@ -167,10 +173,12 @@ async def serve_http(
             app.stop()
 
         async def cut_off() -> None:
-            """End what a client that reads nothing holds up: hypercorn shields its sends."""
-            await stopping.wait()
-            await trio.sleep(STOP_GRACE + 1)
-            _shut_down(addresses)
+            """End what a client that reads nothing holds up: hypercorn shields its sends, from a cancel too."""
+            try:
+                await stopping.wait()
+                await trio.sleep(STOP_GRACE + 1)
+            finally:
+                shut_down(addresses)
 
         async with bare_nursery() as nursery:
             nursery.start_soon(cut_off)
@@ -235,58 +243,3 @@ def _contain_connections() -> None:
 
     if vars(run).get("TCPServer") is TCPServer:  # there is no way to hand it in
         vars(run)["TCPServer"] = Connection
-
-
-async def _bound(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of a name; for the first alone where the port is not given.
-
-    Raises:
-        OSError: there is none that can be listened on.
-    """
-    try:
-        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except UnicodeError as error:
-        raise OSError(f"{host!r} is no name of a host") from error
-    # Before IPv6, which a machine may have in name alone.
-    found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
-    sockets: list[socket.socket] = []
-    for family, kind, protocol, _, address in found if port else found[:1]:
-        try:
-            one = socket.socket(family, kind, protocol)
-        except OSError:
-            if family == socket.AF_INET6 and sockets:
-                continue
-            raise
-        sockets.append(one)
-        try:
-            if os.name == "posix":
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
-            one.setblocking(False)
-            one.bind(address)
-        except OSError:
-            sockets.pop().close()
-            if family == socket.AF_INET6 and sockets:
-                continue
-            for other in sockets:
-                other.close()
-            raise
-    return sockets
-
-
-def _shut_down(addresses: set[tuple[str, int]]) -> None:
-    """Shut down every connection that was accepted at these addresses, whoever holds it."""
-    everywhere = {port for host, port in addresses if host in ("0.0.0.0", "::")}
-    with suppress(OSError):  # there is no such directory
-        for entry in os.listdir("/dev/fd"):
-            # It may be no socket, one of another family, or closed meanwhile.
-            with suppress(OSError, LookupError), socket.socket(fileno=os.dup(int(entry))) as one:
-                local = one.getsockname()[:2]
-                if (local in addresses or local[1] in everywhere) and one.getpeername():
-                    one.shutdown(socket.SHUT_RDWR)

@@ -21,18 +21,18 @@ from ..protocol.messages import (
     Id,
     Line,
     answer_line,
-    decode_json,
     encode_json,
     notification_line,
     read_error,
     request_line,
 )
 from ..protocol.pending import PendingTable
-from .asgi import DisconnectedError, Refusal, Request
+from .asgi import DisconnectedError, Request
 from .dispatch import Session, Work
 from .envelope import Incoming
 from .load import Load
 from .mailbox import Mailbox, Turn, send_events
+from .params import cancelled_id
 from .registry import ToolServer
 
 logger = logging.getLogger("trio_mcp.server")
@@ -107,8 +107,10 @@ class HttpSession:
 
     # --- what the client says
 
-    async def post(self, request: Request, messages: list[Incoming], *, home: trio.Nursery | None) -> None:
-        """Serve one POST; several messages are a batch. Handlers run in `home`, or end with the request.
+    async def post(
+        self, request: Request, messages: list[Incoming], *, is_batch: bool, home: trio.Nursery | None
+    ) -> None:
+        """Serve one POST. Handlers run in `home`, or end with the request.
 
         Raises:
             Refusal: it is not served, and why.
@@ -126,23 +128,25 @@ class HttpSession:
         if not requests:
             await request.respond(202)
             return
-        reply = _Reply(self, request, requests, is_batch=len(messages) > 1)
+        reply = _Reply(self, request, requests, is_batch=is_batch)
         works = [(message.id, work) for message in requests if (work := self._begin(message, reply)) is not None]
         if not works:
             await reply.respond(request)
             return
         with self.used():
-            async with trio.open_nursery() as nursery:
-                for id_, work in works:
-                    assert id_ is not None
-                    self._load.begin_call()
-                    scope = self._running[id_] = trio.CancelScope()
-                    (home or nursery).start_soon(self._finish, id_, work, scope, reply)
-                nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
-                with suppress(DisconnectedError):
-                    await reply.deliver(request)
-                nursery.cancel_scope.cancel()
-            reply.abandon()
+            try:
+                async with trio.open_nursery() as nursery:
+                    for id_, work in works:
+                        assert id_ is not None
+                        self._load.begin_call()
+                        scope = self._running[id_] = trio.CancelScope()
+                        (home or nursery).start_soon(self._finish, id_, work, scope, reply)
+                    nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
+                    with suppress(DisconnectedError):
+                        await reply.deliver(request)
+                    nursery.cancel_scope.cancel()
+            finally:
+                reply.abandon()
 
     async def listen(self, request: Request) -> None:
         """Serve a GET: the stream of what belongs to no request. A new one takes the place of the last.
@@ -154,13 +158,15 @@ class HttpSession:
             self._listening.end()
         turn = self._listening = Turn()
         with self.used(), self._load.stream():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
-                with suppress(DisconnectedError):
-                    await send_events(request, self._own, turn)
-                nursery.cancel_scope.cancel()
-            if self._listening is turn:
-                self._listening = None
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
+                    with suppress(DisconnectedError):
+                        await send_events(request, self._own, turn)
+                    nursery.cancel_scope.cancel()
+            finally:  # whoever serves ASGI may also cancel what its client has left
+                if self._listening is turn:
+                    self._listening = None
 
     def _begin(self, message: Incoming, reply: _Reply) -> Work | None:
         """Begin a request; None where it is answered already."""
@@ -203,12 +209,8 @@ class HttpSession:
         if line.method == "notifications/initialized":
             self.dispatch.initialized()
         elif line.method == "notifications/cancelled":
-            try:
-                params = decode_json(bytes(line.params))
-            except ProtocolError:
-                return  # "Invalid cancellation notifications SHOULD be ignored"
-            id_ = params.get("requestId") if isinstance(params, dict) else None
-            if isinstance(id_, int | str) and (scope := self._running.get(id_)) is not None:
+            id_ = cancelled_id(bytes(line.params))
+            if id_ is not None and (scope := self._running.get(id_)) is not None:
                 scope.cancel()
 
     def _answered(self, line: Line) -> None:
@@ -264,7 +266,7 @@ class _Reply:
         self._session = session
         self._left = len(requests)
         self._lines: list[bytes] = []
-        self._mailbox = Mailbox() if request.accepts("text/event-stream") else None
+        self._mailbox = Mailbox() if request.takes_events else None
         self._streams = False
         self._stirred = trio.Event()
 
@@ -304,7 +306,7 @@ class _Reply:
         while self._left and not self._mailbox:
             self._stirred = trio.Event()
             await self._stirred.wait()
-        if self._mailbox is None or not (self._mailbox or not self._lines):
+        if self._mailbox is None or (self._lines and not self._mailbox):
             await self.respond(request)
             return
         self._streams = True
@@ -323,8 +325,3 @@ class _Reply:
             await request.respond(200, lines[0])
         else:  # cancelled, and no events are taken
             await request.respond(202)
-
-
-def unknown_session() -> Refusal:
-    """2025-11-25, basic/transports: the server "MUST respond [...] with HTTP 404 Not Found"."""
-    return Refusal(404, answer_line(None, RequestError(INVALID_REQUEST, "the session is not known, or has ended")))

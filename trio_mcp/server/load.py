@@ -7,12 +7,8 @@ from contextlib import contextmanager
 
 import trio
 
-from ..errors import RequestError
-from ..protocol.messages import INTERNAL_ERROR, Id, answer_line
-from .asgi import Refusal
-
-#: Seconds after which a client is told to try again.
-RETRY_AFTER = 1
+from ..protocol.messages import Id
+from .refusals import busy
 
 
 class Load:
@@ -65,15 +61,3 @@ class Load:
         """Until no call runs."""
         while self.calls:
             await self._left.park()
-
-
-def busy(id_: Id | None, reason: str) -> Refusal:
-    """The refusal of what would be too much now."""
-    return refusal(503, id_, RequestError(INTERNAL_ERROR, reason), [(b"retry-after", b"%d" % RETRY_AFTER)])
-
-
-def refusal(
-    status: int, id_: Id | None, error: RequestError, headers: list[tuple[bytes, bytes]] | None = None
-) -> Refusal:
-    """An error of JSON-RPC as an answer of HTTP."""
-    return Refusal(status, answer_line(id_, error), headers or ())

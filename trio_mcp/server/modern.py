@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from ..errors import RequestError
+from ..errors import ProtocolError, RequestError
 from ..protocol.http_headers import (
     METHOD,
     NAME,
@@ -29,16 +29,18 @@ from ..protocol.messages import (
     MISSING_CLIENT_CAPABILITY,
     Id,
     answer_line,
+    decode_json,
     notification_line,
 )
 from ..protocol.versions import LEGACY_VERSIONS, META_VERSION
 from ..tools.tool import Tool
 from .asgi import DisconnectedError, Refusal, Request
 from .dispatch import MODERN_METHODS, Session, Work
-from .envelope import Incoming, arguments_of, invalid
-from .load import Load, refusal
+from .envelope import Incoming
+from .load import Load
 from .mailbox import Mailbox, send_events
 from .params import Params, check_complete, check_served
+from .refusals import invalid, refusal
 from .registry import ToolServer
 
 logger = logging.getLogger("trio_mcp.server")
@@ -84,11 +86,10 @@ class Modern:
         is_call = incoming.method == "tools/call"
         listens = incoming.method == "subscriptions/listen"
         self._load.check(incoming.id, calls=int(is_call), streams=int(listens))
-        takes_events = request.accepts("text/event-stream")
-        if listens and not takes_events:
+        if listens and not request.takes_events:
             error = RequestError(INVALID_REQUEST, "a subscription is a text/event-stream")
             raise refusal(406, incoming.id, error)
-        peer = _Peer(principal, Mailbox() if takes_events else None)
+        peer = _Peer(principal, Mailbox() if request.takes_events else None)
         work: bytes | Work | RequestError
         try:
             work = self._session.begin_checked(incoming.id, incoming.method, incoming.params, peer, "modern")
@@ -166,7 +167,7 @@ class Modern:
         tool = self._server.find(params.name) if isinstance(params.name, str) else None
         if tool is None or not (parameters := self._parameters_of(tool)):
             return
-        arguments = arguments_of(params)
+        arguments = _arguments(params)
         for parameter in parameters:
             value: Any = arguments
             for step in parameter.path:
@@ -236,6 +237,14 @@ class _Peer:
         if self._mailbox and self._stream is not None and not self._streams:
             self._streams = True
             self._stream(self._mailbox)
+
+
+def _arguments(params: Params) -> Any:
+    """The arguments of a call, decoded; None where nothing can read them."""
+    try:
+        return decode_json(bytes(params.arguments) or b"{}")
+    except ProtocolError:
+        return None
 
 
 def _status(answer: bytes | RequestError) -> int:

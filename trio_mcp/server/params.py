@@ -12,7 +12,9 @@ from ..errors import ProtocolError, RequestError
 from ..protocol.messages import (
     INVALID_PARAMS,
     UNSUPPORTED_PROTOCOL_VERSION,
+    Id,
     decode_json,
+    is_id,
     reencode_json,
 )
 from ..protocol.versions import (
@@ -79,6 +81,19 @@ def read_params(data: bytes, *, largest_odd: float = math.inf) -> Params:
     except (ProtocolError, RecursionError) as error:
         raise RequestError(INVALID_PARAMS, f"params: {error}") from error
     return Params(**found)
+
+
+def cancelled_id(params: bytes) -> Id | None:
+    """The request that a `notifications/cancelled` is about; None where it names none.
+
+    basic/utilities/cancellation: "Invalid cancellation notifications SHOULD be ignored".
+    """
+    try:
+        members = decode_json(params)
+    except ProtocolError:
+        return None
+    id_ = members.get("requestId") if isinstance(members, dict) else None
+    return id_ if is_id(id_) else None
 
 
 def check_modern(meta: dict[str, Any]) -> None:

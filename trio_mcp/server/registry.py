@@ -10,6 +10,7 @@ from ..errors import UnknownToolError
 from ..protocol.messages import encode_any, encode_json, one_line, without_halves
 from ..protocol.versions import META_SERVER_INFO, Era
 from ..tools.tool import Tool
+from .rounds import check_signing_key
 
 #: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
 #: which are not offered here.
@@ -25,7 +26,7 @@ _NO_PAGES: dict[tuple[Era, str | None], bytes] = {}
 
 
 class ToolServer:
-    """Tools to publish, over stdio, in memory, and by other means (specification: server/tools).
+    """Tools to publish: over stdio, over HTTP, in memory (specification: server/tools).
 
     Args:
         name: what clients are told it is called.
@@ -34,6 +35,11 @@ class ToolServer:
         page_size: tools on one page of a listing; None puts all on one.
         signing_key: signs what clients carry between the rounds of a call (`requestState`). Processes that serve
             one another's rounds share it; random when not given.
+
+    Raises:
+        TypeError: `name`, `version` or `instructions` is no str.
+        ValueError: `name` or `version` is empty, `page_size` is no integer of at least 1, or `signing_key` is
+            shorter than 16 bytes.
 
     Example:
         >>> from trio_mcp import ToolServer, tool
@@ -67,8 +73,7 @@ class ToolServer:
                 raise ValueError(f"{field}: is empty")
         if page_size is not None and (type(page_size) is not int or page_size < 1):
             raise ValueError(f"page_size: expected at least 1, got {page_size!r}")
-        if signing_key is not None and (type(signing_key) is not bytes or len(signing_key) < 16):
-            raise ValueError("signing_key: expected at least 16 bytes")
+        check_signing_key("signing_key", signing_key)
         self.name = name
         self.version = version
         self.instructions = instructions

@@ -22,6 +22,8 @@ from ..protocol.messages import INVALID_PARAMS, decode_json, reencode_json
 
 #: Seconds that a state is good for: as long as people take to answer a form.
 EXPIRY = 600
+#: Bytes of a key at least: 128 bits, so that nobody guesses it from a state.
+SHORTEST_KEY = 16
 
 
 def _as_data(value: Any) -> Any:
@@ -63,6 +65,16 @@ class Rounds:
 
     def _sign(self, payload: bytes) -> str:
         return hmac.new(self._key, payload, hashlib.sha256).hexdigest()
+
+
+def check_signing_key(field: str, key: bytes | None) -> None:
+    """Check a key that a user gave in `field`. None stands for a random one.
+
+    Raises:
+        ValueError: it is no bytes, or too short. It is not in the text.
+    """
+    if key is not None and (type(key) is not bytes or len(key) < SHORTEST_KEY):
+        raise ValueError(f"{field}: expected at least {SHORTEST_KEY} bytes")
 
 
 def digest(*parts: Any) -> str:

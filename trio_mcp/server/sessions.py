@@ -12,9 +12,10 @@ from ..protocol.http_headers import PROTOCOL_VERSION, SESSION
 from ..protocol.messages import answer_line
 from ..protocol.versions import LEGACY_VERSIONS
 from .asgi import Refusal, Request
-from .envelope import Incoming, invalid
-from .legacy import HttpSession, unknown_session
-from .load import Load, busy
+from .envelope import Incoming
+from .legacy import HttpSession
+from .load import Load
+from .refusals import busy, invalid, unknown_session
 from .registry import ToolServer
 
 _SESSION_HEADER = SESSION.lower()
@@ -77,7 +78,7 @@ class Sessions:
         session = self._find(request, principal)
         if is_batch and not session.dispatch.takes_batches:
             raise invalid("Invalid Request: no batches in this protocol revision")
-        await session.post(request, messages, home=self.nursery)
+        await session.post(request, messages, is_batch=is_batch, home=self.nursery)
 
     async def get(self, request: Request, principal: Any) -> None:
         """Serve one GET, the stream of the server's own messages.
@@ -87,7 +88,7 @@ class Sessions:
             DisconnectedError: the client has gone.
         """
         session = self._find(request, principal)
-        if not request.accepts("text/event-stream"):
+        if not request.takes_events:
             raise Refusal(406, b"the stream is a text/event-stream")
         self._load.check(None, streams=1)
         await session.listen(request)

@@ -6,25 +6,18 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import trio
 
 from ..errors import ProtocolError, RequestError
 from ..nursery import bare_nursery
-from ..protocol.messages import INVALID_REQUEST, PARSE_ERROR, Id, decode_json
+from ..protocol.messages import INVALID_REQUEST, PARSE_ERROR, Id, decode_json, is_id
 from ..transports.base import Handlers
 from ..transports.stream import StreamTransport
 from .dispatch import Session, Work
+from .params import cancelled_id
 from .registry import ToolServer
 
 logger = logging.getLogger("trio_mcp.server")
-
-
-class _Cancelled(msgspec.Struct):
-    request_id: int | str = msgspec.field(name="requestId")
-
-
-_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 
 
 class StreamService:
@@ -145,11 +138,8 @@ class StreamService:
         if method == "notifications/initialized":
             self._session.initialized()
         elif method == "notifications/cancelled":
-            try:
-                scope = self._running.get(_decode_cancelled(params).request_id)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                return  # "Invalid cancellation notifications SHOULD be ignored"
-            if scope is not None:
+            id_ = cancelled_id(params)
+            if id_ is not None and (scope := self._running.get(id_)) is not None:
                 scope.cancel()
 
     def _puzzled(self, data: bytes) -> None:
@@ -162,5 +152,4 @@ class StreamService:
             self._transport.respond(None, RequestError(PARSE_ERROR, "Parse error"))
             return
         id_ = value.get("id") if isinstance(value, dict) else None
-        usable = isinstance(id_, int | str) and not isinstance(id_, bool)
-        self._transport.respond(id_ if usable else None, RequestError(INVALID_REQUEST, "Invalid Request"))
+        self._transport.respond(id_ if is_id(id_) else None, RequestError(INVALID_REQUEST, "Invalid Request"))
