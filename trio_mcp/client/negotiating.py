@@ -96,10 +96,7 @@ async def negotiate(
             await trio.lowlevel.checkpoint()
         send.send_nowait(event)
 
-    async def be_patient() -> None:
-        await trio.sleep(PROBE_PATIENCE)
-        send.send_nowait(negotiation.silent)
-
+    patient_until = math.inf
     async with bare_nursery() as nursery:
         decision = negotiation.begin()
         while isinstance(decision, Discover | Initialize | Wait):
@@ -114,7 +111,7 @@ async def negotiate(
                     negotiation.discover_refused,
                     request_headers(decision.version, "server/discover", params),
                 )
-                nursery.start_soon(be_patient)
+                patient_until = trio.current_time() + PROBE_PATIENCE
             elif isinstance(decision, Initialize):
                 params = initialize_params(decision.version, client_info, capabilities)
                 nursery.start_soon(
@@ -125,6 +122,11 @@ async def negotiate(
                     negotiation.initialize_failed,
                     negotiation.initialize_refused,
                 )
-            decision = (await receive.receive())()
+            happened: Event = negotiation.silent
+            with trio.move_on_at(patient_until) as waiting:
+                happened = await receive.receive()
+            if waiting.cancelled_caught:
+                patient_until = math.inf
+            decision = happened()
         nursery.cancel_scope.cancel()
     return decision, lost[-1] if lost else None
