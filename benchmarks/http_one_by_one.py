@@ -12,9 +12,9 @@ OF_INTEREST = (
 )
 
 
-def case(key: str, title: str, http: str, bound: str = "") -> Case:
-    """The same calls, answered in another form."""
-    work = {"do": "calls", "in_flight": 1, "calls": 200, "http": http, "server": "node"}
+def case(key: str, title: str, http: str, server: str, bound: str = "") -> Case:
+    """The same calls, answered in another form, or by another server."""
+    work = {"do": "calls", "in_flight": 1, "calls": 300, "http": http, "server": server}
     goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
     once = () if bound else (*PEERS, "httpx")
     return Case(
@@ -34,8 +34,9 @@ BENCHMARK = Benchmark(
     title="Small calls over HTTP, one at a time",
     text="One task calls `echo` over and over, on a connection that stays open.",
     cases=(
-        case("json", "JSON, Node server", "json", ">= 4"),
-        case("sse", "Server-sent events, Node server", "sse"),
+        case("json", "JSON, Node server", "json", "node", ">= 4"),
+        case("json-python", "JSON, Python server", "json", "python", ">= 4"),
+        case("sse", "Server-sent events, Node server", "sse", "node"),
     ),
     charts=("rate", "cpu"),
     rounds=3,

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-PROGRAMS = {"measure", "driving", "importing"}
+PROGRAMS = {"measure", "driving", "importing", "http_calls", "stdio_calls"}
 FILES = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in PROGRAMS)
 
 
