@@ -7,10 +7,9 @@ import json
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -76,31 +75,29 @@ def test_a_signal_ends_it_with_exit_code_0_and_no_traceback(number: signal.Signa
         assert (process.stdout.read(), process.stderr.read()) == ("", "")
 
 
+@contextmanager
+def running(port: int, seconds: float) -> Iterator[http.client.HTTPResponse]:
+    """The answer to a slow call, of which nothing but the first progress has come: it runs for certain."""
+    params = modern(name="slow", arguments={"seconds": seconds}, meta={"progressToken": 1})
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "slow"}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request("POST", "/mcp", body, {**headers, "Content-Type": "application/json"})
+        with connection.getresponse() as answer:
+            yield answer
+
+
 def test_a_call_that_is_done_in_time_is_answered_after_a_signal() -> None:
-    with served("--http", "0") as (process, port):
-        answers: list[dict[str, Any]] = []
-        caller = threading.Thread(
-            target=lambda: answers.append(call(port, "slow", arguments={"seconds": 1.5})), daemon=True
-        )
-        caller.start()
-        time.sleep(0.7)
+    with served("--http", "0") as (process, port), running(port, 1.5) as answer:
         process.send_signal(signal.SIGTERM)
-        caller.join(10)
-        assert answers[0]["result"]["content"][0]["text"] == "took 1.5 s"
+        assert b"took 1.5 s" in answer.read()
         assert process.wait(10) == 0
 
 
 def test_a_call_that_is_not_done_in_time_does_not_hold_up_the_end() -> None:
-    with served("--http", "0") as (process, port):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        params = modern(name="slow", arguments={"seconds": 60})
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "slow"}
-        connection.request("POST", "/mcp", body, {**headers, "Content-Type": "application/json"})
-        time.sleep(0.5)
+    with served("--http", "0") as (process, port), running(port, 30):
         process.send_signal(signal.SIGTERM)
         assert process.wait(12) == 0
-        connection.close()
 
 
 def test_processes_that_share_a_key_go_on_with_each_others_calls() -> None:
