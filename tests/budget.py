@@ -36,12 +36,12 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_mcp
-from trio_mcp.client.link import Link
+from trio_mcp.client.launching import Link
 from trio_mcp.client.opening import opened
 from trio_mcp.client.options import Options
 from trio_mcp.server.streams import StreamService
 from trio_mcp.transports.base import Handlers, Transport
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines.transport import StreamTransport
 
 RECORD = Path(__file__).with_name("budget.json")
 #: What a change may add before the test asks. Interpreters differ too: 3.12 has no frame for a comprehension.

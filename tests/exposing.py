@@ -15,7 +15,7 @@ from trio.testing import memory_stream_pair
 
 from tests.far_end import Message, Peer
 from trio_mcp import Tool, ToolResult, ToolServer
-from trio_mcp.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION
 from trio_mcp.server.streams import StreamService
 from trio_mcp.testing import open_functions
 
@@ -118,7 +118,7 @@ async def raw(
     *tools: Tool | Function, server: ToolServer | None = None, grace: float = 1.0, limit: float = 10
 ) -> AsyncIterator[Client]:
     """A server on a stream, for at most `limit` seconds, and a client that says what a test likes."""
-    from trio_mcp.tools.local import tool
+    from trio_mcp.functions.decorators import tool
 
     if server is None:
         server = ToolServer("raw")

@@ -19,8 +19,8 @@ from trio.testing import memory_stream_one_way_pair, memory_stream_pump
 
 from tests.far_end import EndOfInput, Message, Peer
 from trio_mcp.errors import RequestError
-from trio_mcp.protocol.versions import META_SERVER_INFO
-from trio_mcp.transports.process import Process
+from trio_mcp.protocol.revisions import META_SERVER_INFO
+from trio_mcp.transports.stdio.process import Process
 
 NEVER = float("inf")
 

@@ -13,7 +13,7 @@ import trio
 from trio.testing import memory_stream_pair, memory_stream_pump, wait_all_tasks_blocked
 
 from trio_mcp.transports.base import Handlers
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines.transport import StreamTransport
 
 Message = dict[str, Any]
 

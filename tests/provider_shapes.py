@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from trio_mcp.agents.outcome import ToolOutcome as ToolOutcome
 from trio_mcp.models.content import Image
-from trio_mcp.tools.outcome import ToolOutcome as ToolOutcome
 from trio_mcp.tools.policy import ToolCall
 
 PROVIDERS = ["anthropic", "openai", "openai-responses", "mcp"]

@@ -11,15 +11,15 @@ from trio.testing import MockClock
 
 from tests.fakes import LEGACY, FakeHost, FakeProcess, serving
 from trio_mcp import Server, ToolServer, open_gateway
-from trio_mcp.protocol import versions
-from trio_mcp.transports import stdio
+from trio_mcp.protocol import negotiation
+from trio_mcp.transports.stdio import transport as stdio
 
 NAMED = "mcp__s__echo"
 
 
 @pytest.fixture(autouse=True)
 def _no_era_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions.ERAS, "_eras", {})
+    monkeypatch.setattr(negotiation.ERAS, "_eras", {})
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from trio.testing import wait_all_tasks_blocked
 
 from trio_mcp import InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.memory import Connection
-from trio_mcp.protocol import versions
-from trio_mcp.transports import outbox
+from trio_mcp.protocol import negotiation
+from trio_mcp.transports.lines import outbox
 
 
 @pytest.fixture(autouse=True)
 def _no_era_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions.ERAS, "_eras", {})
+    monkeypatch.setattr(negotiation.ERAS, "_eras", {})
 
 
 @tool
@@ -84,7 +84,7 @@ async def test_the_era_of_one_is_never_remembered_for_another() -> None:
             assert connection.protocol_version == "2025-11-25"
         async with open_memory_connection(server()) as connection:
             assert connection.protocol_version == "2026-07-28"
-    assert len(versions.ERAS) == 0
+    assert len(negotiation.ERAS) == 0
 
 
 @pytest.mark.parametrize(

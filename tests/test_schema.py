@@ -18,7 +18,7 @@ import pytest
 from tests.exposing import Client, modern, raw
 from tests.far_end import Message
 from trio_mcp import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolContext, ToolServer, demo, tool
-from trio_mcp.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
 
 SCHEMAS = Path(os.environ.get("TRIO_MCP_SCHEMAS") or Path(__file__).resolve().parents[2] / "shared" / "schema")
 FORMS = {"elicitation": {"form": {}}, "sampling": {}}

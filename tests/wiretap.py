@@ -10,13 +10,13 @@ import trio
 from trio.testing import memory_stream_pair
 
 from trio_mcp import Connection, ToolServer
-from trio_mcp.client.link import Link
+from trio_mcp.client.launching import Link
 from trio_mcp.client.opening import opened
 from trio_mcp.client.options import Options
 from trio_mcp.nursery import bare_nursery
 from trio_mcp.server.streams import StreamService
 from trio_mcp.transports.base import Handlers, Transport
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines.transport import StreamTransport
 
 
 @attrs.define(eq=False)

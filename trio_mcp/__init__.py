@@ -43,6 +43,11 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .agents.agent import Agent as Agent
+    from .agents.agent import AgentLike as AgentLike
+    from .agents.agent import add_agent as add_agent
+    from .agents.outcome import ToolOutcome as ToolOutcome
+    from .agents.toolbox import Toolbox as Toolbox
     from .client.connection import Connection as Connection
     from .client.opening import Connections as Connections
     from .client.opening import connect as connect
@@ -65,6 +70,8 @@ if TYPE_CHECKING:
     from .errors import ToolError as ToolError
     from .errors import ToolImportError as ToolImportError
     from .errors import UnknownToolError as UnknownToolError
+    from .functions.decorators import raw_tool as raw_tool
+    from .functions.decorators import tool as tool
     from .gateway import open_gateway as open_gateway
     from .memory import open_memory_connection as open_memory_connection
     from .models.content import Audio as Audio
@@ -80,25 +87,18 @@ if TYPE_CHECKING:
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
-    from .server.agent import Agent as Agent
-    from .server.agent import AgentLike as AgentLike
-    from .server.agent import add_agent as add_agent
-    from .server.http import asgi_app as asgi_app
-    from .server.http import serve_http as serve_http
+    from .server.http.serving import asgi_app as asgi_app
+    from .server.http.serving import serve_http as serve_http
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import ToolContext as ToolContext
     from .tools.importing import ImportedTools as ImportedTools
     from .tools.importing import import_tools as import_tools
-    from .tools.local import raw_tool as raw_tool
-    from .tools.local import tool as tool
     from .tools.naming import is_tool_name as is_tool_name
     from .tools.naming import tool_name as tool_name
-    from .tools.outcome import ToolOutcome as ToolOutcome
     from .tools.policy import Policy as Policy
     from .tools.policy import ToolCall as ToolCall
     from .tools.tool import Tool as Tool
-    from .tools.toolbox import Toolbox as Toolbox
 
 _HOMES = {
     "client.connection": ("Connection",),
@@ -128,14 +128,14 @@ _HOMES = {
     "tools.naming": ("is_tool_name", "tool_name"),
     "tools.policy": ("Policy", "ToolCall"),
     "tools.tool": ("Tool",),
-    "tools.outcome": ("ToolOutcome",),
-    "tools.toolbox": ("Toolbox",),
+    "agents.outcome": ("ToolOutcome",),
+    "agents.toolbox": ("Toolbox",),
     "tools.importing": ("ImportedTools", "import_tools"),
-    "tools.local": ("raw_tool", "tool"),
+    "functions.decorators": ("raw_tool", "tool"),
     "tools.context": ("ToolContext",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
-    "server.agent": ("Agent", "AgentLike", "add_agent"),
-    "server.http": ("asgi_app", "serve_http"),
+    "agents.agent": ("Agent", "AgentLike", "add_agent"),
+    "server.http.serving": ("asgi_app", "serve_http"),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
     "gateway": ("open_gateway",),

@@ -12,11 +12,11 @@ import zlib
 import attrs
 import trio
 
+from .functions.decorators import tool
 from .models.content import Image
 from .server.registry import ToolServer
 from .server.stdio import serve_stdio
 from .tools.context import ToolContext
-from .tools.local import tool
 from .version import __version__
 
 #: Progress notifications of one slow call.

@@ -17,7 +17,7 @@ import trio
 from attrs import define, field
 
 from .client.connection import Connection
-from .client.link import link_to
+from .client.launching import link_to
 from .client.opening import open_connection
 from .errors import InvalidServerError, MCPError
 from .models.server import Server

@@ -10,8 +10,8 @@ import trio
 from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
-from .client.eliciting import OnElicit
-from .client.link import Link
+from .client.features.elicitation import OnElicit
+from .client.launching import Link
 from .client.opening import opened
 from .client.options import OnLog, Options
 from .errors import InvalidServerError
@@ -20,7 +20,7 @@ from .nursery import bare_nursery
 from .server.registry import ToolServer
 from .server.streams import StreamService
 from .transports.base import Handlers, Transport
-from .transports.stream import StreamTransport
+from .transports.lines.transport import StreamTransport
 
 
 @asynccontextmanager

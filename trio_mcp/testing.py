@@ -17,18 +17,18 @@ import trio
 from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
-from .client.link import Link
+from .client.launching import Link
 from .client.opening import opened
 from .client.options import Options
+from .functions.decorators import tool
 from .memory import open_memory_connection
 from .models.server import Server
 from .nursery import bare_nursery
 from .protocol.framing import LineBuffer
 from .server.registry import ToolServer
-from .tools.local import tool
 from .tools.tool import Tool
 from .transports.base import Handlers, Transport
-from .transports.stream import StreamTransport
+from .transports.lines.transport import StreamTransport
 
 Misbehaviour = Literal[
     "exits", "silent", "deaf", "chatters", "dies on call", "hangs on call", "closes its output", "floods stderr"

@@ -91,7 +91,7 @@ def test_a_server_that_dies_is_one_complaint_and_exit_code_2(tmp_path: Path) -> 
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         "if sys.argv == ['-m']:\n"  # before `python -m` has found its module: the demo server
-        "    from trio_mcp.tools import local\n"
+        "    from trio_mcp.functions import decorators as local\n"
         "    import os\n"
         "    calls = iter(range(150))\n"
         "    text_of = local.Returns.result\n"

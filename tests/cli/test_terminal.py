@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from tests.cli.command_line import COMMAND, ENVIRONMENT, SERVER
-from trio_mcp.cli.machine import array_text, object_text
+from trio_mcp.cli.json_output import array_text, object_text
 from trio_mcp.cli.terminal import clean, one_line
 
 LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"

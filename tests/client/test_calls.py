@@ -22,7 +22,7 @@ from trio_mcp import (
     UnknownToolError,
     open_connection,
 )
-from trio_mcp.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 ERAS = pytest.mark.parametrize("era", [LEGACY, MODERN], ids=["legacy", "modern"])

@@ -36,9 +36,9 @@ from tests.fakes import (
 from tests.far_end import Message
 from tests.peers import peer
 from trio_mcp import Server, connect, open_connection, open_connections
-from trio_mcp.protocol import versions
-from trio_mcp.transports import stdio
-from trio_mcp.transports.stdio import StdioTransport
+from trio_mcp.protocol import negotiation
+from trio_mcp.transports.stdio import transport as stdio
+from trio_mcp.transports.stdio.transport import StdioTransport
 
 #: Real runs stop after so many seconds; there are more steps than that is enough for.
 SECONDS = 5.0
@@ -175,7 +175,7 @@ def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytes
 
     steps = 0
     for step in range(1, MOST_STEPS):
-        monkeypatch.setattr(versions.ERAS, "_eras", {})
+        monkeypatch.setattr(negotiation.ERAS, "_eras", {})
         transports.clear()
         instrument = CancelAt(step)
         trio.run(run, instrument, clock=MockClock(autojump_threshold=0), instruments=[instrument])

@@ -12,7 +12,7 @@ from tests.client.changing_server import ACKNOWLEDGED, Listing, change, modern, 
 from tests.fakes import MODERN, FakeHost, FakeProcess, serving
 from tests.far_end import Message
 from trio_mcp import ProtocolError, Server, open_connection
-from trio_mcp.client.watching import ACKNOWLEDGE_PATIENCE, FIRST_PAUSE, LONGEST_PAUSE
+from trio_mcp.client.features.tool_watch import ACKNOWLEDGE_PATIENCE, FIRST_PAUSE, LONGEST_PAUSE
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 

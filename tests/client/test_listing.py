@@ -20,7 +20,7 @@ from trio_mcp import (
     open_connection,
     tool_name,
 )
-from trio_mcp.client import listing
+from trio_mcp.client.features import tools as listing
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 OBJECT = {"type": "object"}

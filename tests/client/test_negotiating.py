@@ -11,7 +11,8 @@ from trio.testing import MockClock
 
 from tests.fakes import LEGACY, MODERN, FakeHost, FakeProcess, after, exiting, serving
 from trio_mcp import RequestError, Server, ServerStartError, open_connection
-from trio_mcp.protocol.versions import META_CLIENT_INFO, META_VERSION, PROBE_PATIENCE
+from trio_mcp.protocol.negotiation import PROBE_PATIENCE
+from trio_mcp.protocol.revisions import META_CLIENT_INFO, META_VERSION
 
 ENV = {"PATH": "/bin"}
 SERVER = Server("s", command="/bin/server", env=ENV)

@@ -37,7 +37,7 @@ class ByName:
 def named(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> Any:
     def give(**scripts: Script) -> ByName:
         by_name = ByName(host, **scripts)
-        monkeypatch.setattr("trio_mcp.transports.stdio.start_process", by_name.start_process)
+        monkeypatch.setattr("trio_mcp.transports.stdio.transport.start_process", by_name.start_process)
         return by_name
 
     return give

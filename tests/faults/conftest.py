@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 from tests.conftest import MARK, VANISHING, processes
-from trio_mcp.transports import process
+from trio_mcp.transports.stdio import process
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ from trio_mcp import (
     open_connection,
     open_connections,
 )
-from trio_mcp.client import watching
+from trio_mcp.client.features import tool_watch as watching
 
 ERAS = ("modern", "legacy")
 

@@ -24,8 +24,9 @@ from trio_mcp import (
     ServerStoppedError,
     open_connection,
 )
-from trio_mcp.transports import exchange as exchanges
-from trio_mcp.transports import http, reply
+from trio_mcp.transports.streamable import endpoint as http
+from trio_mcp.transports.streamable import exchange as exchanges
+from trio_mcp.transports.streamable import reply
 
 ERAS = ("modern", "legacy")
 
@@ -162,7 +163,7 @@ async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery, monkeyp
             monkeypatch.setattr(reply.Reply.read, "__defaults__", (50_000,))
             with pytest.raises(ServerStoppedError, match="sent a body over 50000 bytes"):
                 await connection.call_tool("big")
-            monkeypatch.setattr("trio_mcp.transports.sse.EventBuffer.__init__.__defaults__", (50_000,))
+            monkeypatch.setattr("trio_mcp.transports.streamable.sse.EventBuffer.__init__.__defaults__", (50_000,))
             with pytest.raises(ServerStoppedError, match="sent an event over"):
                 await connection.call_tool("big event")
 

@@ -19,7 +19,7 @@ from trio_mcp import (
     ServerStoppedError,
     open_connection,
 )
-from trio_mcp.transports import session as sessions
+from trio_mcp.transports.streamable import session as sessions
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import trio
 
 from tests.peers import ERAS, peer, raw
 from trio_mcp import Connection, ProtocolError, ServerStartError, ServerStoppedError, open_connection
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines.transport import StreamTransport
 
 AT_ONCE = 2.0
 

@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, ServerStoppedError, open_connection, open_connections
-from trio_mcp.transports import outbox
+from trio_mcp.transports.lines import outbox
 
 AT_ONCE = 2.0
 

@@ -12,7 +12,7 @@ import trio
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, Server, ServerStartError, open_connection
 from trio_mcp.client import negotiating
-from trio_mcp.protocol.versions import PROBE_PATIENCE
+from trio_mcp.protocol.negotiation import PROBE_PATIENCE
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 

@@ -18,8 +18,8 @@ import trio
 
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import ServerStartError, ServerStoppedError, connect, open_connection
-from trio_mcp.transports import process
-from trio_mcp.transports.process import GROUP_GRACE, ORPHAN_GRACE
+from trio_mcp.transports.stdio import process
+from trio_mcp.transports.stdio.process import GROUP_GRACE, ORPHAN_GRACE
 
 ROOT = Path(__file__).parents[2]
 

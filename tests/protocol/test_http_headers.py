@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_mcp.protocol.http_headers import (
+from trio_mcp.protocol.headers import (
     HeaderParameter,
     decode_value,
     encode_value,

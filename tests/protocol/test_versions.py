@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from trio_mcp.protocol.versions import (
+from trio_mcp.protocol.negotiation import (
     ERAS,
-    LEGACY_VERSIONS,
-    MODERN_VERSIONS,
     Agreed,
     Decision,
     Died,
@@ -25,8 +23,8 @@ from trio_mcp.protocol.versions import (
     Refused,
     Restart,
     Wait,
-    request_meta,
 )
+from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS, request_meta
 
 MODERN = MODERN_VERSIONS[0]
 NEWEST, OLDER, *_, OLDEST = LEGACY_VERSIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_mcp.protocol.versions import Died, Discover, Initialize, Negotiation, Refused, Wait
+from trio_mcp.protocol.negotiation import Died, Discover, Initialize, Negotiation, Refused, Wait
 
 
 def test_a_server_that_cannot_be_restarted_is_not() -> None:

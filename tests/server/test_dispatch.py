@@ -9,7 +9,7 @@ import trio
 
 from tests.exposing import ERAS, HANDSHAKE, META, modern, raw, text_of
 from trio_mcp import RequestError, ToolContext, open_memory_connection, tool
-from trio_mcp.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION
 from trio_mcp.testing import open_functions
 
 LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]

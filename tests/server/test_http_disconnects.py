@@ -13,8 +13,8 @@ from trio.testing import MockClock
 
 from tests.serving import Served, echo, serving, until
 from trio_mcp import ProtocolError, Server, ToolContext, ToolServer, open_connection
-from trio_mcp.server.asgi import BODY_PACE, BODY_PATIENCE, Refusal, Request
-from trio_mcp.server.mailbox import MOST_BYTES, MOST_MESSAGES, Mailbox
+from trio_mcp.server.http.asgi import BODY_PACE, BODY_PATIENCE, Refusal, Request
+from trio_mcp.server.http.event_queue import MOST_BYTES, MOST_MESSAGES, Mailbox
 
 
 @attrs.frozen
@@ -147,13 +147,13 @@ async def test_a_mailbox_that_is_closed_gives_what_it_has_and_takes_no_more() ->
 
 
 async def test_a_client_that_says_nothing_more_half_way_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_mcp.server.asgi.BODY_PATIENCE", 0.1)
+    monkeypatch.setattr("trio_mcp.server.http.asgi.BODY_PATIENCE", 0.1)
     async with serving(echo) as served:
         line = await served.connect()
         body = json.dumps(CALL).encode()
         head = f"POST /mcp HTTP/1.1\r\nhost: {line.host}\r\ncontent-length: {len(body)}\r\n\r\n"
         await line.stream.send_all(head.encode() + body[:10])
-        monkeypatch.setattr("trio_mcp.server.asgi.DISCARD_PATIENCE", 0.1)
+        monkeypatch.setattr("trio_mcp.server.http.asgi.DISCARD_PATIENCE", 0.1)
         reply = await line.stream.receive_some(1000)
         assert reply.startswith(b"HTTP/1.1 408 ")
         while await line.stream.receive_some(1000):

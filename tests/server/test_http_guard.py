@@ -12,8 +12,8 @@ import trio
 
 from tests.serving import Line, echo, serving, until
 from trio_mcp import AuthError, Server, ToolContext, ToolServer, asgi_app, open_connection
-from trio_mcp.server.asgi import Request
-from trio_mcp.server.guard import is_loopback
+from trio_mcp.server.http.asgi import Request
+from trio_mcp.server.http.origin import is_loopback
 
 
 async def status(line: Line, **headers: str) -> int:

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.exposing import META
-from trio_mcp.server.asgi import Refusal
-from trio_mcp.server.envelope import LARGEST_ODD, read_post
+from trio_mcp.server.http.asgi import Refusal
+from trio_mcp.server.http.body import LARGEST_ODD, read_post
 
 #: Seconds for one answer: far above what any takes, since a hang takes longer.
 PATIENCE = 20
@@ -29,7 +29,7 @@ PATIENCE = 20
 PROGRAM = """
 import trio
 from functools import partial
-from trio_mcp.server import http
+from trio_mcp.server.http import serving
 from trio_mcp import ToolContext, ToolServer, raw_tool, serve_http, tool
 
 @tool
@@ -41,7 +41,7 @@ schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-h
 server = ToolServer("s")
 server.add_tools(echo, raw_tool("routed", "r", schema, lambda arguments: arguments.decode("utf-8", "replace")))
 
-http.KEEP_ALIVE = 0.2  # so long a connection is kept whose client has closed
+serving.KEEP_ALIVE = 0.2  # so long a connection is kept whose client has closed
 
 async def main():
     async with trio.open_nursery() as nursery:

@@ -10,7 +10,7 @@ import trio
 from tests.exposing import META
 from tests.serving import VERSION, echo, serving
 from trio_mcp import ElicitRequest, ElicitResult, Server, ToolContext, ToolServer, open_connection, raw_tool, tool
-from trio_mcp.protocol.versions import META_CAPABILITIES, META_PREFIX, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_PREFIX, META_VERSION
 
 WITH_HEADERS = {
     "type": "object",
@@ -257,7 +257,7 @@ async def test_changes_of_the_list_reach_those_who_listen_for_them() -> None:
 
 
 async def test_a_silent_stream_is_kept_alive_by_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_mcp.server.mailbox.KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("trio_mcp.server.http.event_queue.KEEP_ALIVE", 0.05)
     async with serving(echo) as served:
         line = await served.connect()
         await line.begin_modern("subscriptions/listen", notifications={})

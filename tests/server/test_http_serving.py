@@ -14,7 +14,7 @@ import trio
 from tests.conftest import open_descriptors
 from tests.serving import Served, echo, serving, until
 from trio_mcp import Server, ToolServer, asgi_app, open_connection, serve_http, tool
-from trio_mcp.server import app as app_module
+from trio_mcp.server.http import app as app_module
 
 
 def server_of(*functions: Any) -> ToolServer:

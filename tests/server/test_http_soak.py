@@ -29,9 +29,9 @@ PROGRAM = """
 import gc, os, sys, trio
 from functools import partial
 from trio_mcp import ToolContext, ToolServer, serve_http, tool
-from trio_mcp.server import app, http, legacy
+from trio_mcp.server.http import app, legacy, serving
 
-http.KEEP_ALIVE = float(sys.argv[1])  # so long a connection is kept whose client has closed
+serving.KEEP_ALIVE = float(sys.argv[1])  # so long a connection is kept whose client has closed
 
 @tool
 async def echo(text: str) -> str:

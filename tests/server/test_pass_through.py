@@ -32,7 +32,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
-from trio_mcp.protocol.versions import META_CLIENT_INFO, META_PREFIX
+from trio_mcp.protocol.revisions import META_CLIENT_INFO, META_PREFIX
 from trio_mcp.testing import open_script
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)

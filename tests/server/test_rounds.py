@@ -13,7 +13,7 @@ import trio
 from tests.exposing import Client, raw, text_of
 from tests.far_end import Message
 from trio_mcp import RequestError, ToolContext, ToolServer, tool
-from trio_mcp.server.rounds import EXPIRY, Rounds, digest
+from trio_mcp.server.request_state import EXPIRY, Rounds, digest
 
 KEY = b"k" * 32
 FORM = {"elicitation": {"form": {}}}
@@ -253,7 +253,7 @@ async def test_a_state_whose_content_was_exchanged_is_invalid_params() -> None:
 
 async def test_a_state_that_has_expired_is_invalid_params(monkeypatch: pytest.MonkeyPatch) -> None:
     async with raw(greet) as client:
-        monkeypatch.setattr("trio_mcp.server.rounds.EXPIRY", -1)
+        monkeypatch.setattr("trio_mcp.server.request_state.EXPIRY", -1)
         key, _, state = question(await ask(client))
         error = (await ask(client, {key: accept(name="Ada")}, state))["error"]
         assert error == {"code": -32602, "message": "requestState has expired"}

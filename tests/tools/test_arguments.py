@@ -13,7 +13,7 @@ import pytest
 
 from tests.exposing import ERAS, failure, raw, said
 from trio_mcp import InvalidArgumentsError, raw_tool, tool
-from trio_mcp.tools import wording
+from trio_mcp.models import validation as wording
 
 
 class Colour(enum.Enum):

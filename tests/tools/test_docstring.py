@@ -8,8 +8,8 @@ import pytest
 
 from tests.exposing import listed
 from trio_mcp import raw_tool, tool
-from trio_mcp.tools import docstring
-from trio_mcp.tools.docstring import read_docstring
+from trio_mcp.functions import docstring
+from trio_mcp.functions.docstring import read_docstring
 
 
 def test_the_example_runs() -> None:

@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from tests.provider_shapes import PNG, PROVIDERS, asking
+from trio_mcp.agents.toolbox import Toolbox
+from trio_mcp.functions.decorators import tool
 from trio_mcp.memory import open_memory_connection
 from trio_mcp.models.content import Text
 from trio_mcp.server.registry import ToolServer
-from trio_mcp.tools.local import tool
-from trio_mcp.tools.toolbox import Toolbox
 
 
 @tool(name="paint.quickly", read_only=True)

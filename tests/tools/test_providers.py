@@ -40,15 +40,15 @@ from tests.provider_shapes import (
     asking,
     assert_is,
 )
+from trio_mcp.agents.providers import calls, definitions, results
+from trio_mcp.functions.decorators import raw_tool
+from trio_mcp.functions.decorators import tool as as_tool
 from trio_mcp.memory import open_memory_connection
 from trio_mcp.models.content import Image, Text
 from trio_mcp.models.result import ToolResult
 from trio_mcp.models.tool import ToolSpec, judge_entry
 from trio_mcp.server.registry import ToolServer
-from trio_mcp.tools.local import raw_tool
-from trio_mcp.tools.local import tool as as_tool
 from trio_mcp.tools.policy import ToolCall
-from trio_mcp.tools.providers import calls, definitions, results
 from trio_mcp.tools.tool import Arguments, Tool, remote_tool
 
 PNG_DATA = b64encode(PNG.data).decode()

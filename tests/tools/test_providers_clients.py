@@ -29,9 +29,9 @@ from tests.provider_shapes import (
     TURN,
     assert_is,
 )
-from trio_mcp.tools.local import raw_tool
+from trio_mcp.agents.providers import calls, definitions, results
+from trio_mcp.functions.decorators import raw_tool
 from trio_mcp.tools.policy import ToolCall
-from trio_mcp.tools.providers import calls, definitions, results
 
 TOOLS = [
     raw_tool("add", "Adds.", {"type": "object", "properties": {}}, bytes),

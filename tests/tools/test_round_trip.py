@@ -35,7 +35,7 @@ from trio_mcp import (
     import_tools,
     raw_tool,
 )
-from trio_mcp.protocol.versions import META_SERVER_INFO
+from trio_mcp.protocol.revisions import META_SERVER_INFO
 
 ERAS = tuple(itertools.product(("modern", "legacy"), repeat=2))
 eras = st.sampled_from(ERAS)

@@ -27,7 +27,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
-from trio_mcp.tools.outcome import cut
+from trio_mcp.agents.outcome import cut
 
 GATED = Policy(require_approval=True)
 

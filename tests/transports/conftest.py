@@ -14,8 +14,8 @@ from tests.fakes import POLITE, FakeProcess, Manners
 from tests.far_end import Heard, Talk
 from trio_mcp.errors import ServerStoppedError
 from trio_mcp.models.server import Server
-from trio_mcp.transports import stdio as stdio_module
-from trio_mcp.transports.stdio import StdioTransport
+from trio_mcp.transports.stdio import transport as stdio_module
+from trio_mcp.transports.stdio.transport import StdioTransport
 
 #: Seconds that the server has to exit by itself.
 STOP_TIMEOUT = 5.0

@@ -10,9 +10,9 @@ import trio
 
 from tests.raw_http import Line, listen
 from trio_mcp import Server, open_connection
-from trio_mcp.transports import http
-from trio_mcp.transports.http import HttpWire
-from trio_mcp.transports.http1 import Http1Transport
+from trio_mcp.http.pool import Http1Transport
+from trio_mcp.transports.streamable import endpoint as http
+from trio_mcp.transports.streamable.endpoint import HttpWire
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -14,8 +14,9 @@ import trustme
 from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from tests.raw_http import Line, listen
-from trio_mcp.transports import http1, http1_connection
-from trio_mcp.transports.http1 import Http1Transport
+from trio_mcp.http import client_connection as http1_connection
+from trio_mcp.http import pool as http1
+from trio_mcp.http.pool import Http1Transport
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MemorySendStream, lockstep_stream_one_way_pair, wait_all_tasks_blocked
 
-from trio_mcp.transports import outbox as outbox_module
-from trio_mcp.transports.outbox import Outbox
+from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.lines.outbox import Outbox
 
 LIMIT = 5
 

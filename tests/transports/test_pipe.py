@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trio_mcp.transports.pipe import PipeReader
+from trio_mcp.transports.stdio.pipe import PipeReader
 
 LIMIT = 5
 

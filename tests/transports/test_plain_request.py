@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_mcp.transports.plain_request import STAND_INS, plain_request
+from trio_mcp.http.requests import STAND_INS, plain_request
 
 HOST = (b"Host", b"localhost")
 

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, assert_checkpoints
 
 from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, IMMORTAL, POLITE, FakeHandle, FakeProcess, Manners
-from trio_mcp.transports.process import GROUP_GRACE, KILL_GRACE, ORPHAN_GRACE, TERM_GRACE
+from trio_mcp.transports.stdio.process import GROUP_GRACE, KILL_GRACE, ORPHAN_GRACE, TERM_GRACE
 
 STOP_TIMEOUT = 5.0
 

@@ -22,9 +22,9 @@ from tests.conftest import open_descriptors
 from tests.far_end import Heard
 from trio_mcp.errors import ServerStartError
 from trio_mcp.models.server import Server
-from trio_mcp.transports import process as process_module
-from trio_mcp.transports.process import CannotStart, Process, start_process
-from trio_mcp.transports.stdio import StdioTransport
+from trio_mcp.transports.stdio import process as process_module
+from trio_mcp.transports.stdio.process import CannotStart, Process, start_process
+from trio_mcp.transports.stdio.transport import StdioTransport
 
 ENV = {"PATH": os.defpath}
 LIMIT = 20

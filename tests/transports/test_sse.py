@@ -10,8 +10,8 @@ from httpx_sse import EventSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_mcp.transports import sse
-from trio_mcp.transports.sse import EventBuffer
+from trio_mcp.transports.streamable import sse
+from trio_mcp.transports.streamable.sse import EventBuffer
 
 STREAM = (
     b"\xef\xbb\xbf: hello\n\nid: 1\nretry: 500\ndata:\n\n"

@@ -14,10 +14,10 @@ from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, FakeProcess
 from tests.far_end import Heard
 from tests.transports.conftest import SERVER, STOP_TIMEOUT
 from trio_mcp.errors import ServerStartError, ServerStoppedError
-from trio_mcp.transports import outbox as outbox_module
-from trio_mcp.transports import stdio as stdio_module
-from trio_mcp.transports.process import CannotStart
-from trio_mcp.transports.stdio import DRAIN_GRACE, StdioTransport
+from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.stdio import transport as stdio_module
+from trio_mcp.transports.stdio.process import CannotStart
+from trio_mcp.transports.stdio.transport import DRAIN_GRACE, StdioTransport
 
 # --- exit first
 

@@ -12,8 +12,8 @@ from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, POLITE, Manners
 from tests.transports.conftest import STOP_TIMEOUT, Served
 from trio_mcp.errors import ServerStoppedError
 from trio_mcp.transports.base import FLUSH_GRACE
-from trio_mcp.transports.process import GROUP_GRACE, TERM_GRACE
-from trio_mcp.transports.stdio import DRAIN_GRACE
+from trio_mcp.transports.stdio.process import GROUP_GRACE, TERM_GRACE
+from trio_mcp.transports.stdio.transport import DRAIN_GRACE
 
 
 async def test_a_plain_close_of_a_polite_server_costs_no_time_and_is_no_error(

@@ -10,8 +10,8 @@ import trio
 from trio.testing import Sequencer, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.far_end import Call, Heard, Message, Peer, Talk, byte_by_byte, talking
-from trio_mcp.transports import outbox as outbox_module
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.lines.transport import StreamTransport
 
 PAIRS = [memory_stream_pair, byte_by_byte, lockstep_stream_pair]
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.__name__)

@@ -14,9 +14,9 @@ from trio.testing import (
 
 from tests.far_end import Call, EndOfInput, Heard, Peer, Talk, talking
 from trio_mcp.errors import ServerStoppedError
-from trio_mcp.transports import outbox as outbox_module
 from trio_mcp.transports.base import FLUSH_GRACE
-from trio_mcp.transports.stream import StreamTransport
+from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.lines.transport import StreamTransport
 
 CLOSED = 'the connection to "peer" was closed'
 

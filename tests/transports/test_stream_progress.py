@@ -10,7 +10,7 @@ import trio
 from trio.testing import lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.far_end import Talk, byte_by_byte, talking
-from trio_mcp.transports.pending_call import PROGRESS_WAITING
+from trio_mcp.transports.lines.pending_call import PROGRESS_WAITING
 
 PAIRS = [memory_stream_pair, byte_by_byte, lockstep_stream_pair]
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.__name__)

@@ -17,7 +17,7 @@ from ..errors import MCPError
 from ..models.server import Server
 from ..tools.tool import Tool
 from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
-from .machine import array_text, object_text
+from .json_output import array_text, object_text
 from .running import run_until_signal
 from .targets import CommandLine, ConfigOption, chosen_servers
 from .terminal import CommandError, clean, complain, note, one_line, write, write_json

@@ -11,9 +11,9 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ..nursery import bare_nursery
-from ..server.http import serve_http
+from ..server.http.serving import serve_http
 from ..server.registry import ToolServer
-from ..server.rounds import check_signing_key
+from ..server.request_state import check_signing_key
 from ..server.stdio import serve_stdio
 from .terminal import CommandError, note
 

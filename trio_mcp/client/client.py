@@ -16,19 +16,20 @@ import trio
 from ..errors import RequestError, ServerStoppedError, SkippedToolError
 from ..models.tool import ToolSpec
 from ..protocol.messages import Id
-from ..protocol.versions import META_LOG_LEVEL, Agreed, request_meta
+from ..protocol.negotiation import Agreed
+from ..protocol.revisions import META_LOG_LEVEL, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from ..transports.base import Handlers, Transport
-from .asking import Asking
 from .connection import Connection
+from .features.questions import Asking
+from .features.tool_watch import Changes
+from .features.tools import Entries, choose_tools, judge_entries, list_entries
 from .headers import RequestHeaders
 from .inbound import Inbound
-from .listing import Entries, choose_tools, judge_entries, list_entries
-from .mending import correct, reopen_session
 from .meta import RequestMeta
+from .recovery import correct, reopen_session
 from .requests import Requests
-from .watching import Changes
 
 if TYPE_CHECKING:
     from ..models.server import Server

@@ -24,8 +24,8 @@ from ..protocol.arguments import encode_arguments
 from ..protocol.messages import Undecoded, encode_any
 from ..tools.context import OnProgress
 from ..tools.tool import Arguments, Tool
+from .features.tool_watch import ToolWatch, watching
 from .requests import Statistics
-from .watching import ToolWatch, watching
 
 if TYPE_CHECKING:
     from .client import Client

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ..errors import InvalidArgumentsError
 from ..models.tool import ToolSpec
-from ..protocol.http_headers import HeaderParameter, header_parameters, request_headers
+from ..protocol.headers import HeaderParameter, header_parameters, request_headers
 from ..protocol.messages import Encoded, decode_json, joined
 
 

@@ -16,8 +16,8 @@ from ..errors import ProtocolError, RequestError
 from ..protocol.messages import METHOD_NOT_FOUND, Id, decode_json
 from ..redaction import Redactor
 from ..tools.context import OnProgress
-from .delivery import Delivery
-from .watching import Changes
+from .callbacks import Delivery
+from .features.tool_watch import Changes
 
 logger = logging.getLogger("trio_mcp.client")
 

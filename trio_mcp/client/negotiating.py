@@ -11,18 +11,10 @@ import trio
 
 from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..nursery import bare_nursery
-from ..protocol.http_headers import request_headers
+from ..protocol.headers import request_headers
 from ..protocol.messages import decode_json, encode_json
-from ..protocol.versions import (
-    LEGACY_VERSIONS,
-    PROBE_PATIENCE,
-    Decision,
-    Discover,
-    Initialize,
-    Negotiation,
-    Wait,
-    request_meta,
-)
+from ..protocol.negotiation import PROBE_PATIENCE, Decision, Discover, Initialize, Negotiation, Wait
+from ..protocol.revisions import LEGACY_VERSIONS, request_meta
 from ..transports.base import NO_HEADERS, Transport
 
 Event = Callable[[], Decision]

@@ -6,7 +6,7 @@ How lifetimes hold together, in one place:
   loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
 - Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
 - The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
-  server's `stop_timeout` and the constants of transports/process.py, over HTTP by those of streamable.py.
+  server's `stop_timeout` and the constants of transports/stdio/process.py, over HTTP by those of streamable.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import trio
 from ..errors import AuthError, InvalidServerError, MCPError, ServerStartError, ServerStoppedError
 from ..models.server import Server
 from ..nursery import bare_nursery
-from ..protocol.versions import ERAS, Agreed, Negotiation, Refused, Restart
+from ..protocol.negotiation import ERAS, Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
-from .eliciting import OnElicit
-from .link import Link, link_to
+from .features.elicitation import OnElicit
+from .launching import Link, link_to
 from .negotiating import negotiate
 from .options import OnLog, Options
 

@@ -12,8 +12,8 @@ from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
-from .delivery import Delivery
-from .eliciting import Elicitor, OnElicit
+from .callbacks import Delivery
+from .features.elicitation import Elicitor, OnElicit
 
 #: The levels of notifications/message as Python's.
 _LEVELS = {

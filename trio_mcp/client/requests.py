@@ -15,7 +15,7 @@ from ..protocol.messages import Encoded, Undecoded, joined
 from ..redaction import Redactor
 from ..tools.context import OnProgress
 from ..transports.base import NO_HEADERS, Transport
-from .eliciting import MAX_ROUNDS, Elicitor
+from .features.elicitation import MAX_ROUNDS, Elicitor
 from .headers import RequestHeaders
 from .inbound import Inbound
 from .meta import RequestMeta

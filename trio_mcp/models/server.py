@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from attrs import Attribute, field, fields, frozen
 
 from ..errors import InvalidServerError
-from ..protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from ..protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
 from ..redaction import SHOWN, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ..protocol.messages import (
     encode_any,
     encode_json,
 )
-from ..protocol.versions import (
+from ..protocol.revisions import (
     LEGACY_VERSIONS,
     META_CAPABILITIES,
     META_CLIENT_INFO,
@@ -39,11 +39,11 @@ from ..protocol.versions import (
 from ..tools.context import LEVELS, CallContext
 from ..tools.failures import failure_text
 from ..tools.tool import Tool
-from .calls import LegacyCall, ModernCall, Peer
+from .call_context import LegacyCall, ModernCall, Peer
 from .params import SUPPORTED, Params, check_modern, read_params
 from .registry import ToolServer
+from .request_state import Rounds, digest
 from .results import encode_result
-from .rounds import Rounds, digest
 
 logger = logging.getLogger("trio_mcp.server")
 

@@ -17,7 +17,7 @@ from ..protocol.messages import (
     is_id,
     reencode_json,
 )
-from ..protocol.versions import (
+from ..protocol.revisions import (
     LEGACY_VERSIONS,
     META_CAPABILITIES,
     META_CLIENT_INFO,

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..errors import UnknownToolError
 from ..protocol.messages import encode_any, encode_json, one_line, without_halves
-from ..protocol.versions import META_SERVER_INFO, Era
+from ..protocol.revisions import META_SERVER_INFO, Era
 from ..tools.tool import Tool
-from .rounds import check_signing_key
+from .request_state import check_signing_key
 
 #: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
 #: which are not offered here.

@@ -9,7 +9,7 @@ import msgspec
 from ..models.content import Text, block_to_wire
 from ..models.result import ToolResult
 from ..protocol.messages import encode_any, one_line, without_halves
-from ..protocol.versions import META_SERVER_INFO, Era
+from ..protocol.revisions import META_SERVER_INFO, Era
 from .registry import ToolServer
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode

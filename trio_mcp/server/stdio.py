@@ -1,4 +1,4 @@
-"""Serves over this process's standard streams. As transports/process.py and http.py it depends on the OS.
+"""Serves over this process's standard streams. As transports/stdio/process.py and http.py it depends on the OS.
 
 Nothing but messages may go to stdout. While serving, descriptor 1 leads to stderr and descriptor 0 to nothing, so
 that a `print()` in a tool, a child that inherits them, or a library that writes to descriptor 1 by itself, cannot

@@ -12,7 +12,7 @@ from ..errors import ProtocolError, RequestError
 from ..nursery import bare_nursery
 from ..protocol.messages import INVALID_REQUEST, PARSE_ERROR, Id, decode_json, is_id
 from ..transports.base import Handlers
-from ..transports.stream import StreamTransport
+from ..transports.lines.transport import StreamTransport
 from .dispatch import Session, Work
 from .params import cancelled_id
 from .registry import ToolServer

@@ -8,7 +8,7 @@ import msgspec
 
 from ..errors import ProtocolError
 from ..models.elicitation import ElicitResult
-from .wording import worded
+from ..models.validation import worded
 
 _PLAIN = ("string", "integer", "number", "boolean")
 

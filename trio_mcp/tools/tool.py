@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
-from ..protocol.versions import META_PREFIX
+from ..protocol.revisions import META_PREFIX
 from .context import CallContext, LocalCall, OnProgress
 from .failures import SILENT_FAILURE
 from .naming import tool_name

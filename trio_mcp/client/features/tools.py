@@ -1,0 +1,161 @@
+"""tools/list, page by page, to the end; how its entries are judged, and what tools they make.
+
+No page may make this loop for ever, and no entry may cost another. The entries are judged here for
+`Connection.tools`, where a skipped one becomes a warning, and for `import_tools`, where it is data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import attrs
+import msgspec
+import trio
+from msgspec import Raw
+
+from ...errors import ProtocolError, SkippedToolError
+from ...models.tool import ToolSpec, judge_entry
+from ...protocol.messages import decode_json, encode_any, reencode_json
+from ...redaction import Redactor
+from ...tools.tool import Tool, ToolCaller, remote_tool
+from ..headers import RequestHeaders
+
+#: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
+MAX_PAGES = 1_000
+MAX_ENTRIES = 100_000
+#: Entries that are judged in one go: a few milliseconds.
+ENTRIES_AT_ONCE = 500
+
+
+class _Page(msgspec.Struct):
+    tools: list[Raw]
+    next_cursor: Any = msgspec.field(name="nextCursor", default=None)
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+
+
+@attrs.frozen
+class Entries:
+    """Every entry of a listing, as JSON bytes, and what was odd about its pages."""
+
+    entries: tuple[bytes, ...]
+    warnings: tuple[str, ...]
+
+
+async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redactor) -> Entries:
+    """List every page. `ask` sends the encoded members of the params (without braces) and gives the raw result.
+
+    Raises:
+        ProtocolError: a page is none. Whatever `ask` raises passes through; nothing is kept then.
+    """
+    entries: list[bytes] = []
+    warnings: list[str] = []
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await ask(b"" if cursor is None else b'"cursor":' + encode_any(cursor))
+        try:
+            found, next_cursor = _read_page(page)
+        except ProtocolError as error:
+            error.redact(redactor)
+            raise
+        if found is None:
+            warnings.append("tools/list: a page without a list of tools was read as empty")
+        entries += found or ()
+        if len(entries) > MAX_ENTRIES:
+            warnings.append(f"tools/list: more than {MAX_ENTRIES} tools; the rest was left out")
+            del entries[MAX_ENTRIES:]
+            break
+        # server/utilities/pagination: "clients MUST treat a missing nextCursor as the end of results". An empty
+        # string is a cursor.
+        if next_cursor is None:
+            break
+        if not isinstance(next_cursor, str):
+            warnings.append("tools/list: nextCursor is no string; the listing ends there")
+            break
+        if next_cursor in seen:
+            warnings.append("tools/list: a cursor came twice; the listing ends there")
+            break
+        seen.add(next_cursor)
+        cursor = next_cursor
+    else:
+        warnings.append(f"tools/list: more than {MAX_PAGES} pages; the rest was left out")
+    return Entries(tuple(entries), tuple(warnings))
+
+
+async def judge_entries(
+    entries: Iterable[bytes], wanted: frozenset[str] | None, headers: RequestHeaders | None
+) -> tuple[ToolSpec | SkippedToolError, ...]:
+    """Judge entries one by one, in their order; those whose names the filter hides are left out.
+
+    `wanted` keeps only these names of the server's; None keeps all. The first usable occurrence of a name stands,
+    and what is skipped claims nothing, its headers neither.
+    """
+    found: list[ToolSpec | SkippedToolError] = []
+    taken: set[str] = set()
+    check = None if headers is None else headers.check
+    for index, entry in enumerate(entries):
+        if index % ENTRIES_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+        judged = judge_entry(entry, index, taken, check)
+        # An entry without a usable name cannot be told from one that is wanted.
+        if wanted is not None and judged.name and judged.name not in wanted:
+            continue
+        if isinstance(judged, ToolSpec):
+            taken.add(judged.name)
+            if headers is not None:
+                headers.learn(judged)
+        found.append(judged)
+    return tuple(found)
+
+
+def choose_tools(
+    judged: Iterable[ToolSpec | SkippedToolError],
+    caller: ToolCaller,
+    server_name: str,
+    wanted: frozenset[str] | None,
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """The tools that judged entries make, and warnings: what was skipped and why, what is wanted and not there."""
+    tools: dict[str, Tool] = {}
+    warnings: list[str] = []
+    offered: set[str] = set()
+    for found in judged:
+        offered.add(found.name)
+        if isinstance(found, SkippedToolError):
+            why = f" ({found.cause})" if found.reason == "bad-header" else ""
+            warnings.append(f"{found}{why}")
+            continue
+        tool = remote_tool(found, caller, server_name)
+        if tool.name in tools:
+            other = tools[tool.name].remote_name
+            warnings.append(f'tool "{found.name}" was skipped: its name {tool.name} is that of "{other}" too')
+        else:
+            tools[tool.name] = tool
+    missing = sorted(name for name in wanted or () if name not in offered)
+    warnings += [f'tool "{name}" is not offered by the server' for name in missing]
+    return tuple(tools.values()), tuple(warnings)
+
+
+def _read_page(data: bytes) -> tuple[list[bytes] | None, Any]:
+    """The entries of a page (None where it has none) and its cursor."""
+    try:
+        page = _decode_page(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_page_widely(data)
+    return [bytes(entry) for entry in page.tools], page.next_cursor  # copies: a Raw holds the whole page
+
+
+def _read_page_widely(data: bytes) -> tuple[list[bytes] | None, Any]:
+    page = decode_json(data)
+    if page == []:  # PHP has one literal for an empty list and an empty object
+        page = {}
+    if not isinstance(page, dict):
+        raise ProtocolError("tools/list was answered with something that is no object", data)
+    tools = page.get("tools")
+    if tools is None:
+        return None, page.get("nextCursor")
+    if not isinstance(tools, list):
+        raise ProtocolError("tools/list: tools is no list", data)
+    return [reencode_json(tool) for tool in tools], page.get("nextCursor")

@@ -1,0 +1,160 @@
+"""Lines on their way to the peer. One task owns the stream; everybody else only hands lines over.
+
+A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever writes:
+callers hand over whole lines and the writer joins what has gathered. A request that still waits here can be
+taken back, as if it had never been made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from ...protocol.messages import Encoded, joined
+
+#: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
+#: callers, not their memory.
+FULL = 64 * 1024 * 1024
+#: The same for notices and answers, which cannot be held back: a peer that lets this much gather reads nothing.
+OVERFULL = FULL
+#: How much is joined into one write: a pipe's worth, so that the rest can still be taken back.
+BATCH = 64 * 1024
+
+
+class Outbox:
+    """Whole lines, written in order by the task that runs `write`.
+
+    `write_now` is a non-blocking write, returning how many bytes it took; where there is one, a line that finds
+    nothing before it is written at once, without waking the writer.
+    """
+
+    def __init__(self, send: trio.abc.SendStream, write_now: Callable[[bytes], int] | None = None) -> None:
+        self._send = send
+        self._write_now = write_now
+        # By request id, or by an object of its own: in order. In pieces only where they are longer than a batch.
+        self._lines: dict[object, Encoded] = {}
+        self._size = 0
+        self._unheld = 0  # of lines that are no requests
+        self._writing = False
+        self._is_read = True
+        self._writer = trio.lowlevel.ParkingLot()
+        self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
+        self.bytes_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a new request must wait for room."""
+        return self._size >= FULL
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether the peer has left so much unread that the connection is of no use."""
+        return self._unheld >= OVERFULL
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything has been written."""
+        return not self._lines and not self._writing
+
+    def put(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
+        """Hand over one line. `at_once`: write it here and now where nothing is before it, and it is not long.
+
+        Raises:
+            OSError: only with `at_once`: the pipe is broken.
+        """
+        if not self._is_read:
+            return
+        size = _size(line)
+        if size <= BATCH:
+            line = joined(line)
+            if at_once and self._write_now is not None and not self._lines and not self._writing:
+                written = self._write_now(line)
+                self.bytes_out += written
+                if written == size:
+                    return
+                if written:
+                    line, key = line[written:], ("the rest of", key)  # begun: it cannot be taken back
+                    size -= written
+        if not self._lines and not self._writing:  # else the writer is not asleep
+            self._writer.unpark()
+        if key is None:
+            key = object()
+            self._unheld += size
+        self._lines[key] = line
+        self._size += size
+
+    def take_back(self, key: object) -> bool:
+        """Take back a line that has not been written; whether it was still here."""
+        line = self._lines.pop(key, None)
+        if line is None:
+            return False
+        self._size -= _size(line)
+        self._waiting.unpark_all()
+        return True
+
+    def discard(self) -> None:
+        """Drop everything, now and later: nobody will read it. Whoever waits for room or the last byte goes on."""
+        self._is_read = False
+        self._lines.clear()
+        self._size = self._unheld = 0
+        self._writing = False
+        self._waiting.unpark_all()
+
+    async def write(self) -> None:
+        """Write what is handed over, for as long as this task lives.
+
+        Raises:
+            trio.BrokenResourceError, trio.ClosedResourceError: the peer does not listen any more.
+        """
+        while True:
+            while not self._lines:
+                await self._writer.park()
+            batch = self._take_batch()
+            self._writing = True
+            try:
+                for piece in batch:
+                    await self._send.send_all(piece)
+                    self.bytes_out += len(piece)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self.discard()
+                raise
+            self._writing = False
+            del batch, piece  # large ones are not held while nothing is written
+            self._waiting.unpark_all()
+
+    async def wait_room(self) -> None:
+        """Wait until a new request may be handed over."""
+        while self.is_full:
+            await self._waiting.park()
+
+    async def wait_written(self) -> None:
+        """Wait until everything has been written."""
+        while not self.is_empty:
+            await self._waiting.park()
+
+    def _take_batch(self) -> tuple[bytes, ...]:
+        if self._size <= BATCH:
+            batch = b"".join(self._lines.values())  # type: ignore[arg-type] # so short that all are whole
+            self._lines.clear()
+            self._size = self._unheld = 0
+            return (batch,)
+        taken: list[object] = []
+        size = 0
+        for key, line in self._lines.items():
+            length = _size(line)
+            if taken and size + length > BATCH:
+                break
+            taken.append(key)
+            size += length
+            if type(key) is object:
+                self._unheld -= length
+        self._size -= size
+        if len(taken) == 1:
+            line = self._lines.pop(taken[0])
+            return (line,) if isinstance(line, bytes) else line
+        return (b"".join([self._lines.pop(key) for key in taken]),)  # type: ignore[misc] # likewise
+
+
+def _size(line: Encoded) -> int:
+    return len(line) if isinstance(line, bytes) else sum(map(len, line))

@@ -1,0 +1,390 @@
+"""JSON-RPC over a pair of trio streams, one message a line. Both roles use it; it knows nothing of processes.
+
+Three parties meet here. A *caller* hands its line to the outbox and sleeps. The *reader* waits for nothing but
+the pipe: it decodes envelopes, wakes the caller whose answer came, and passes on what belongs to nobody; it
+never runs user code. The *writer* is the only one to write. What a caller is to do for its own request (run
+its `on_progress`, decode its result) it does itself, in its own task, where it can be cancelled and can raise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+import msgspec
+import trio
+
+from ...errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
+from ...protocol.framing import MAX_LINE, LineBuffer
+from ...protocol.messages import (
+    Encoded,
+    Id,
+    Line,
+    Undecoded,
+    answer_line,
+    decode_json,
+    encode_json,
+    has_id,
+    notification_line,
+    read_error,
+    read_line,
+    request_pieces,
+    salvage_answer_id,
+)
+from ...protocol.pending import PendingTable, as_number
+from ...redaction import NOTHING_SECRET, Redactor
+from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from .outbox import Outbox
+from .pending_call import PendingCall
+
+logger = logging.getLogger("trio_mcp.transports")
+
+#: How much is read at once: a pipe's worth.
+CHUNK = 64 * 1024
+#: Of the lines that were no messages, this many are kept to be shown, each clipped.
+SAMPLES, SAMPLE_LENGTH = 5, 200
+
+
+UNREADABLE = object()  # stands for a token that is none
+
+
+class _ProgressToken(msgspec.Struct):
+    token: int | str | float | None = msgspec.field(name="progressToken")
+
+
+_decode_token = msgspec.json.Decoder(_ProgressToken).decode
+
+
+class StreamTransport:
+    """A `Transport` over any pair of trio streams.
+
+    `write_now`, where the stream has it, is a non-blocking write (see `Outbox`).
+    """
+
+    def __init__(
+        self,
+        send: trio.abc.SendStream,
+        receive: trio.abc.ReceiveStream,
+        handlers: Handlers,
+        *,
+        name: str,
+        redactor: Redactor = NOTHING_SECRET,
+        write_now: Callable[[bytes], int] | None = None,
+        max_line: int = MAX_LINE,
+    ) -> None:
+        self._send = send
+        self._receive = receive
+        self._handlers = handlers
+        self._name = name
+        self._redactor = redactor
+        self._max_line = max_line
+        self._outbox = Outbox(send, write_now)
+        self._pending: PendingTable[PendingCall] = PendingTable()
+        self._by_token: dict[int | float | None, PendingCall] = {}
+        self._closing = False  # by us: no new requests
+        self._ended = False
+        self._error: MCPError | None = None  # what ended it, where that was not us
+        self._bytes_in = 0
+        self._skipped = 0
+        self._warned_of: set[str] = set()
+        self._left = trio.lowlevel.ParkingLot()
+        #: Something has happened to the stream that ends the connection, or `close` was called.
+        self.stirred = trio.Event()
+        #: Why the connection cannot go on, where the peer is at fault; what merely ended has no reason here.
+        self.failure: str | None = None
+        #: Clipped samples of lines that were no messages.
+        self.junk: list[str] = []
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "closing" if self._closing else "open"
+        return f"<{type(self).__name__} {self._name!r} {state}, {len(self._pending)} in flight>"
+
+    # --- the caller's side
+
+    async def request(
+        self,
+        method: str,
+        params: Encoded,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress_token: int | None = None,
+        on_progress: OnRawProgress | None = None,
+        cancellable: bool = True,
+        standing: bool = False,
+    ) -> Undecoded:
+        """See `Transport.request`. `headers` are for HTTP alone."""
+        # What is cancelled from the start does not happen: the tool may be one that deletes.
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._outbox.is_full or self._closing:
+            await trio.lowlevel.checkpoint()
+            await self._outbox.wait_room()
+            self._check_open()
+        call = PendingCall(standing)
+        id_ = self._pending.add(call)
+        if progress_token is not None and on_progress is not None:
+            self._by_token[progress_token] = call
+        handed_over = False
+        try:
+            self._hand_over(request_pieces(id_, method, params), id_, at_once=len(self._pending) == 1)
+            handed_over = True
+            del params  # a large one is not held while it waits for its answer
+            while call.answer is None or call.progress:
+                if not call.progress:
+                    await call.sleep()
+                while call.progress and on_progress is not None:
+                    await on_progress(call.progress.popleft())
+        except BaseException:
+            # Cancelled, or an exception in on_progress: nobody waits for the answer any more.
+            # basic/utilities/cancellation: "The `initialize` request MUST NOT be cancelled by clients"
+            was_waiting = self._pending.forget(id_)
+            if was_waiting and handed_over and not self._outbox.take_back(id_) and cancellable:
+                notice = {"requestId": id_, "reason": "the caller was cancelled"}
+                self.notify("notifications/cancelled", encode_json(notice))
+            raise
+        finally:
+            if progress_token is not None:
+                self._by_token.pop(progress_token, None)
+            if self._closing and not self._pending:
+                self._left.unpark_all()
+        if isinstance(call.answer, Exception):
+            raise call.answer
+        assert call.answer is not None
+        return call.answer
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Hand over a notification; nothing where the connection has ended."""
+        self._hand_over(notification_line(method, params))
+
+    def respond(
+        self,
+        id: Id | None,  # noqa: A002 - the protocol's word
+        answer: bytes | RequestError,
+        *,
+        held: bool = False,
+    ) -> None:
+        """Answer a question of the peer; nothing where the connection has ended.
+
+        `held`: it has waited for room, and is not one of those that pile up because the peer does not read.
+        """
+        self._hand_over(answer_line(id, answer), ("the answer to", id) if held else None)
+
+    async def wait_room(self) -> None:
+        """Wait while too much waits to be written. No checkpoint where there is room."""
+        await self._outbox.wait_room()
+
+    def negotiated(self, version: str) -> None:
+        """Streams are the same in every revision."""
+
+    def statistics(self) -> TransportStatistics:
+        """Counts since the start."""
+        return TransportStatistics(
+            in_flight=len(self._pending),
+            bytes_in=self._bytes_in,
+            bytes_out=self._outbox.bytes_out,
+            late_answers=self._pending.late,
+            skipped_lines=self._skipped,
+        )
+
+    @property
+    def stderr_tail(self) -> str:
+        """A bare stream has no stderr."""
+        return ""
+
+    def _hand_over(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
+        if self._ended:
+            return
+        if key is None and self._outbox.is_overfull:
+            self._fail("does not read: too many messages wait for it")
+            return
+        try:
+            self._outbox.put(line, key, at_once=at_once)
+        except OSError:
+            self.stirred.set()  # whoever supervises finds out why the pipe broke
+
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise renewed(self._error)
+        if self._closing:
+            raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
+
+    # --- the tasks
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Read and write until the peer ends the stream or `close` is called; see `Transport.run`."""
+        with trio.CancelScope(shield=True):  # bounded: `close` ends it
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self.read)
+                    nursery.start_soon(self.write)
+                    await self.stirred.wait()
+                    if self._closing:
+                        await self.leave()
+                        self.end(None)
+                    else:
+                        self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
+                    nursery.cancel_scope.cancel()
+            finally:
+                # Nothing where it has ended; after a bug of ours, nobody is left waiting.
+                self.end(ServerStoppedError(self._name, "the connection failed"))
+            for stream in (self._send, self._receive):
+                with trio.move_on_after(FLUSH_GRACE):
+                    await stream.aclose()
+
+    @trio.lowlevel.enable_ki_protection
+    async def read(self) -> None:
+        """Read until the stream ends. Decides nothing but what a line means."""
+        buffer = LineBuffer(self._max_line)
+        try:
+            while chunk := await self._receive.receive_some(CHUNK):
+                self._bytes_in += len(chunk)
+                for line in buffer.feed(chunk):
+                    self._take(line)
+                if buffer.overflowed:
+                    self._fail(f"sent a line over {self._max_line} bytes")
+                    return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        last = buffer.finish()
+        if last is not None:
+            self._take(last)
+        self.stirred.set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def write(self) -> None:
+        """Write until the peer does not listen any more."""
+        try:
+            await self._outbox.write()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._outbox.discard()
+            self.stirred.set()
+
+    # --- the end
+
+    def close(self, *, let_leave: bool = False) -> None:
+        """See `Transport.close`."""
+        self._closing = True
+        if not let_leave:
+            self._fail_calls(None)
+        self.stirred.set()
+
+    async def leave(self) -> None:
+        """Let requests leave that are being cancelled, and what was handed over be written: a bounded step."""
+        with trio.move_on_after(FLUSH_GRACE):
+            while self._pending:
+                await self._left.park()
+            await self._outbox.wait_written()
+
+    def end(self, error: MCPError | None) -> None:
+        """It has ended: every call in flight, and each one to come, raises this (None: we closed it)."""
+        if self._ended:
+            return
+        self._ended = self._closing = True
+        self._error = error
+        self._fail_calls(error)
+        self._outbox.discard()
+        self._handlers.on_end(error)
+
+    def _fail(self, reason: str) -> None:
+        self.failure = self.failure or reason
+        self.stirred.set()
+
+    def _fail_calls(self, error: MCPError | None) -> None:
+        for call in self._pending.take_all():
+            if error is None:
+                call.resolve(trio.ClosedResourceError(f'the connection to "{self._name}" was closed'))
+            else:
+                call.resolve(renewed(error))
+
+    # --- the reader's side
+
+    def _take(self, data: bytes) -> None:
+        try:
+            messages = read_line(data, batches=self._handlers.takes_batches)
+        except ProtocolError as error:
+            self._unreadable(data, error)
+            return
+        for message in messages:
+            if message.is_plain_answer:  # nearly all are
+                call = self._pending.resolve(message.id)
+                if call is not None:
+                    call.resolve(message.result_kept)
+            elif message.method is None or (message.is_answer and self._pending.is_waiting(message.id)):
+                self._answered(message, data)
+            elif isinstance(message.id, int | str):
+                self._handlers.on_request(message.id, message.method, bytes(message.params))
+            elif message.id is not None or (self._handlers.on_junk is not None and has_id(data)):
+                self._unreadable(data)  # basic: "Requests MUST include a string or integer ID"
+            elif message.method == "notifications/progress":
+                self._progressed(bytes(message.params))
+            else:
+                self._handlers.on_notification(message.method, bytes(message.params))
+
+    def _answered(self, message: Line, data: bytes) -> None:
+        error = message.error_bytes
+        result = message.result_kept
+        if message.id is not None:
+            if not result and error is None and not self._pending.is_waiting(message.id):
+                self._unreadable(data)
+                return
+            call = self._pending.resolve(message.id)
+        elif error is not None and isinstance(read_error(error), RequestError):
+            # basic: the id of an error is left out when it could not be read.
+            call = self._pending.resolve_only(lambda waiting: not waiting.standing)
+        else:
+            self._unreadable(data)
+            return
+        if call is None:
+            return
+        if error is not None:
+            call.resolve(read_error(error))
+        elif result:
+            call.resolve(result)
+        else:
+            call.resolve(ProtocolError("an answer with neither result nor error", data))
+
+    def _progressed(self, params: bytes) -> None:
+        token: object
+        try:
+            token = _decode_token(params).token
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            token = _token_of(params)
+            if token is UNREADABLE:
+                self.warn_once("notifications/progress", "progress without a token that could be read")
+        call = self._by_token.get(as_number(token))
+        if call is not None and call.answer is None:
+            call.advance(params)
+
+    def _unreadable(self, data: bytes, error: ProtocolError | None = None) -> None:
+        """A line that is no message is skipped, unless it is the remains of an answer: that call fails."""
+        self._skipped += 1
+        if not data.strip():
+            return
+        id_ = salvage_answer_id(data) if error is not None and data.lstrip()[:1] == b"{" else None
+        if error is not None and self._pending.is_waiting(id_):
+            call = self._pending.resolve(id_)
+            assert call is not None
+            call.resolve(ProtocolError(f"an answer that cannot be read: {error.reason}", data))
+            return
+        if self._handlers.on_junk is not None:
+            self._handlers.on_junk(data)
+            return
+        sample = self._redactor(data[: SAMPLE_LENGTH * 4].decode("utf-8", errors="replace"))[:SAMPLE_LENGTH]
+        if len(self.junk) < SAMPLES:
+            self.junk.append(sample)
+        self.warn_once("junk", f"a line that is no message was skipped: {sample!r}")
+
+    def warn_once(self, kind: str, text: str) -> None:
+        """Log one warning of a kind, however often it happens."""
+        if kind not in self._warned_of:
+            self._warned_of.add(kind)
+            logger.warning('server "%s": %s', self._name, text)
+
+
+def _token_of(params: bytes) -> object:
+    """The token of progress whose params msgspec refuses: null (nobody's), or none that could be one."""
+    try:
+        token = decode_json(params)["progressToken"]
+    except (ProtocolError, TypeError, LookupError):
+        return UNREADABLE
+    return token if token is None or isinstance(token, int | str | float) else UNREADABLE

@@ -1,0 +1,171 @@
+"""A server as a child process, spoken to over its standard streams: a `Process` and a `StreamTransport`.
+
+What is decided here is when such a connection is over. Exit and the end of output are two events: a leader can
+exit while a grandchild holds its stdout, and a server can close its stdout and live on. Either ends the
+connection, after a moment in which the other may follow, so that the last answers are read, the tail of stderr
+is whole, and the error can name the exit status.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...errors import ServerStartError, ServerStoppedError, describe_exit
+from ..lines.transport import StreamTransport
+from .process import CannotStart, Process, start_process
+from .stderr import StderrTail
+
+if TYPE_CHECKING:
+    from ...models.server import Server
+    from ..base import Handlers
+
+#: Seconds between exit and the end of output, whichever came first, before the other is given up.
+DRAIN_GRACE = 0.25
+
+
+def path_hint(server: Server) -> str:
+    """What to add to the reason of a failed start where the environment may well be the cause."""
+    if server.command is None or "PATH" in (server.env or {}):
+        return ""
+    return "; the server's environment has no PATH; default_environment() is a start"
+
+
+class StdioTransport(StreamTransport):
+    """A `Transport` over a process of its own. Made by `start`, so that it is never without one."""
+
+    def __init__(self, server: Server, process: Process, handlers: Handlers, stderr: StderrTail) -> None:
+        super().__init__(
+            process.stdin,
+            process.stdout,
+            handlers,
+            name=server.name,
+            redactor=server.redactor,
+            write_now=process.write_now,
+        )
+        self._server = server
+        self._process = process
+        self._stderr = stderr
+        self._drained = [trio.Event(), trio.Event()]  # stdout, stderr
+
+    @classmethod
+    async def start(
+        cls, server: Server, handlers: Handlers, on_stderr: Callable[[str], None] | None = None
+    ) -> StdioTransport:
+        """Start the process. `run` must follow at once: only `run` ends it.
+
+        Raises:
+            ServerStartError: the operating system did not start it.
+            NotImplementedError: on Windows.
+        """
+        if sys.platform == "win32":
+            raise NotImplementedError("stdio servers need POSIX process groups; HTTP servers work on Windows")
+        assert server.command is not None
+        try:
+            process = await start_process(server.command, server.args, dict(server.env or {}), server.cwd)
+        except CannotStart as error:
+            raise ServerStartError(
+                server.name,
+                str(error) + path_hint(server),
+                command=server.redacted_command,
+                redactor=server.redactor,
+            ) from (error.__cause__ if server.redactor(str(error.__cause__)) == str(error.__cause__) else None)
+        return cls(server, process, handlers, StderrTail(on_stderr))
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last 64 KiB of the server's stderr, as text."""
+        return self._stderr.text
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Watch over the process until it and its group are gone; see `Transport.run`."""
+        # Without a deadline: its bound is the body that uses the connection, whose end calls `close`. Were it
+        # not shielded, an outer cancel would end the writer before a cancelled call could tell the server.
+        with trio.CancelScope(shield=True):
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch)
+                    nursery.start_soon(self._read_output)
+                    nursery.start_soon(self.write)
+                    nursery.start_soon(self._read_stderr)
+                    await self.stirred.wait()
+                    await self._conclude()
+                    await self._process.stop(self._server.stop_timeout)
+                    await self._wait_drained()
+                    nursery.cancel_scope.cancel()
+            except BaseException:  # a bug of ours: it must not leave a process behind
+                self._lost("the connection failed")
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch)
+                    await self._process.stop(0)
+                    nursery.cancel_scope.cancel()
+                raise
+            finally:
+                await self._process.stdout.aclose()
+                await self._process.stderr.aclose()
+
+    async def _conclude(self) -> None:
+        """Say what has happened: closed by us, at fault, exited, or no output any more."""
+        if self._closing:
+            await self.leave()
+            self.end(None)
+            return
+        if self.failure is None:
+            with trio.move_on_after(DRAIN_GRACE):
+                await self._process.exited.wait()
+                for drained in self._drained:
+                    await drained.wait()
+        if self._closing:  # meanwhile
+            self.end(None)
+            return
+        self._lost(self._what_happened())
+
+    def _lost(self, reason: str) -> None:
+        self.end(
+            ServerStoppedError(
+                self._server.name,
+                reason,
+                command=self._server.redacted_command,
+                returncode=self._process.returncode,
+                stderr_tail=self.stderr_tail,
+                junk=self.junk,
+                redactor=self._server.redactor,
+            )
+        )
+
+    def _what_happened(self) -> str:
+        if self.failure is not None:
+            return self.failure
+        if not self._process.exited.is_set():
+            return "closed its output" if self._drained[0].is_set() else "closed its input"
+        happened = describe_exit(self._process.returncode)
+        if self._process.returncode == 0 and not self._drained[0].is_set():
+            happened += (
+                " while another process holds its output: "
+                "a server that its wrapper puts into the background is not supported"
+            )
+        return happened
+
+    async def _wait_drained(self) -> None:
+        with trio.move_on_after(DRAIN_GRACE):
+            for drained in self._drained:
+                await drained.wait()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _watch(self) -> None:
+        await self._process.watch()
+        self.stirred.set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _read_output(self) -> None:
+        await self.read()
+        self._drained[0].set()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _read_stderr(self) -> None:
+        await self._stderr.drain(self._process.stderr)
+        self._drained[1].set()

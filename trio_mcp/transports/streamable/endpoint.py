@@ -1,0 +1,169 @@
+"""Sends requests to one endpoint, with their credentials; redirects within the origin are followed.
+
+With reply.py, sse.py and the two files of http1 the only one that imports httpx. Knows nothing of JSON-RPC or
+sessions.
+"""
+
+from __future__ import annotations
+
+import base64
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import httpx
+
+from ...errors import AuthError, InvalidServerError, ServerStoppedError
+from ...http.pool import Http1Transport
+from ...models.server import check_headers
+from ...protocol.headers import parse_challenges
+from ...redaction import secrets_of_headers
+from .reply import Reply, shown, status_text, stopped
+
+if TYPE_CHECKING:
+    from ...models.server import Server
+
+#: Redirects that one request follows, each within the origin.
+MAX_REDIRECTS = 5
+#: Seconds to connect. There is no other timeout: how long an answer may take is the caller's business.
+TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
+
+
+class HttpWire:
+    """Sends requests to one endpoint. What is the same in each is made once."""
+
+    def __init__(self, server: Server) -> None:
+        assert server.url is not None
+        self._server = server
+        self._url = _parsed(server.url)
+        self._transport = server.http_transport or _default_transport(self._url)
+        self._owns_transport = server.http_transport is None
+        constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
+        if server.bearer_token is not None:
+            constant["authorization"] = f"Bearer {server.bearer_token}"
+        elif server.auth is None and self._url.userinfo:
+            pair = f"{self._url.username}:{self._url.password}".encode()
+            constant["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
+        if isinstance(server.headers, Mapping):
+            constant.update(_lowered(server.headers))
+        self._constant = dict(_encoded(constant))
+
+    async def send(self, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
+        """One exchange.
+
+        Raises:
+            AuthError: 401 or 403.
+            ServerStoppedError: nothing came back, or a redirect that is not followed.
+        """
+        fields = [*self._constant.items(), *_encoded(headers)]
+        if callable(self._server.headers):
+            authorized = self._server.bearer_token is not None or self._server.auth is not None
+            own = check_headers(self._server.headers(), authorized=authorized)
+            self._server.redactor.learn(secrets_of_headers(own))
+            fields = list({**dict(fields), **dict(_encoded(_lowered(own)))}.items())
+        if body is not None:
+            fields.append((b"content-length", b"%d" % len(body)))
+        url, status = self._url, None
+        for _ in range(MAX_REDIRECTS + 1):
+            stream = httpx.ByteStream(body or b"")
+            request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
+            failure: httpx.HTTPError | None = None
+            try:
+                response = await self._authorized(request)
+            except httpx.HTTPError as error:
+                failure = error
+            if failure is not None:  # raised here, where what it is from is no context of it
+                raise stopped(self._server, failure)
+            if response.status_code < 300 or not response.has_redirect_location:
+                return await self._judged(response)
+            status, location = response.status_code, response.headers["location"]
+            await response.aclose()
+            url = self._followed(url, location, status)
+        raise ServerStoppedError(self._server.name, "redirects without end", status=status)
+
+    async def aclose(self) -> None:
+        """Close every connection of ours."""
+        if self._owns_transport:
+            await self._transport.aclose()
+
+    async def _judged(self, response: httpx.Response) -> Reply:
+        reply = Reply(response, self._server)
+        if response.status_code in (401, 403):
+            await reply.aclose()
+            challenges = parse_challenges(response.headers.get_list("www-authenticate"))
+            raise AuthError(self._server.name, response.status_code, challenges)
+        return reply
+
+    async def _authorized(self, request: httpx.Request) -> httpx.Response:
+        auth = self._server.auth
+        if auth is None:
+            return await self._transport.handle_async_request(request)
+        flow = auth.async_auth_flow(request)
+        try:
+            request = await anext(flow)
+            while True:
+                self._server.redactor.learn(secrets_of_headers(request.headers))
+                response = await self._transport.handle_async_request(request)
+                response.request = request
+                try:
+                    request = await flow.asend(response)
+                except StopAsyncIteration:
+                    return response
+                except BaseException:
+                    await Reply(response, self._server).aclose()
+                    raise
+                await Reply(response, self._server).linger()
+        finally:
+            await flow.aclose()
+
+    def _followed(self, url: httpx.URL, location: str, status: int) -> httpx.URL:
+        """Where a redirect leads, if that is within the origin: credentials never leave it."""
+        name = self._server.name
+        if status not in (307, 308):
+            raise ServerStoppedError(name, f"redirects with {status_text(status)}", status=status)
+        target = None
+        with suppress(httpx.InvalidURL, ValueError):
+            target = url.join(location)
+        if target is None:
+            raise ServerStoppedError(name, "redirects to what is no URL", status=status)
+        # The raw host: to decode one may fail.
+        if (target.scheme, target.raw_host, _port(target)) != (url.scheme, url.raw_host, _port(url)):
+            where = f"{target.scheme}://{target.raw_host.decode('ascii')}"
+            reason = f"redirects to another origin, {where}, which is not followed"
+            raise ServerStoppedError(name, shown(self._server, reason), status=status)
+        return target
+
+
+def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):
+        # Without limits: a call must not wait for a hundred others to end.
+        return httpx.AsyncHTTPTransport(
+            proxy=proxy if "://" in proxy else f"http://{proxy}", limits=httpx.Limits()
+        )
+    return Http1Transport()
+
+
+def _parsed(url: str) -> httpx.URL:
+    """The URL, judged more strictly than `Server` can without httpx: its address, its name for IDNA, its length.
+
+    Raises:
+        InvalidServerError: it is none. The reason shows nothing of it.
+    """
+    with suppress(httpx.InvalidURL, ValueError):
+        return httpx.URL(url)
+    raise InvalidServerError("url", "has no host that can exist, or is too long")
+
+
+def _port(url: httpx.URL) -> int | None:
+    return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.strip(" \t").encode()) for name, value in headers.items()]
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

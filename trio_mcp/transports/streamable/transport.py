@@ -1,0 +1,328 @@
+"""Streamable HTTP as a `Transport`: one exchange a request, in both eras.
+
+Knows no method of MCP but cancellation and the two of the handshake. What belongs to the legacy era's sessions is
+in session.py, what a reply means in exchange.py, how it comes in http.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...errors import MCPError, RequestError, ServerStoppedError, renewed
+from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
+from ...protocol.pending import PendingTable
+from ...protocol.revisions import LEGACY_VERSIONS
+from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from .endpoint import HttpWire
+from .exchange import EVENTS, JSON, Counts, Exchange
+from .reply import Reply, status_text
+from .session import Session, SessionLostError
+from .sse import EventBuffer
+
+if TYPE_CHECKING:
+    from ...models.server import Server
+
+logger = logging.getLogger("trio_mcp.transports")
+
+#: Seconds to find out whether an endpoint that refuses the handshake is one of the deprecated HTTP+SSE.
+ENDPOINT_PATIENCE = 2.0
+
+_POST = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
+
+
+class HttpTransport:
+    """A `Transport` over Streamable HTTP. `handlers.reinitialize` makes up for a session that was lost."""
+
+    def __init__(self, server: Server, handlers: Handlers) -> None:
+        self._name = server.name
+        self._redactor = server.redactor
+        self._wire = HttpWire(server)
+        self._handlers = handlers
+        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._lose)
+        self._is_legacy = False
+        self._pending: PendingTable[Exchange] = PendingTable()
+        self._nursery: trio.Nursery
+        self._posting = 0
+        self._left = trio.lowlevel.ParkingLot()
+        self._closing = trio.Event()
+        self._ended = False
+        self._lost: ServerStoppedError | None = None
+        self._counts = Counts()
+        self._bytes_out = 0
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "closing" if self._closing.is_set() else "open"
+        return f"<HttpTransport {self._name!r} {state}, {len(self._pending)} in flight>"
+
+    # --- the caller's side
+
+    async def request(
+        self,
+        method: str,
+        params: Encoded,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        progress_token: int | None = None,
+        on_progress: OnRawProgress | None = None,
+        cancellable: bool = True,
+        standing: bool = False,
+    ) -> bytes:
+        """See `Transport.request`. Each request has its own response: it needs no `standing`."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check_open()
+        exchange = self._exchange(progress_token, on_progress)
+        exchange.id = self._pending.add(exchange)
+        try:
+            with exchange.scope:
+                try:
+                    await self._perform(exchange, method, params, headers)
+                except BaseException as error:
+                    # basic/transports, 2025-11-25: "Disconnection SHOULD NOT be interpreted as the client
+                    # cancelling its request". In the modern era it is: the response has been closed.
+                    gave_up = isinstance(error, trio.Cancelled) or exchange.is_reporting
+                    if self._is_legacy and cancellable and gave_up and not exchange.scope.cancel_called:
+                        notice = {"requestId": exchange.id, "reason": "the caller was cancelled"}
+                        self.notify("notifications/cancelled", encode_json(notice))
+                    raise
+        finally:
+            self._pending.forget(exchange.id)
+            self._left.unpark_all()
+        await exchange.deliver()
+        if isinstance(exchange.answer, Exception):
+            raise exchange.answer
+        if exchange.answer is None:  # the scope was cancelled by the end of the connection
+            self._check_open()
+        assert exchange.answer is not None
+        return exchange.answer
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Post a notification, in a task of the transport."""
+        then = self._opened if method == "notifications/initialized" else None
+        self._post_soon(notification_line(method, params), then)
+
+    def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
+        """Post an answer to a question of the server, in a task of the transport."""
+        self._post_soon(answer_line(id, answer))
+
+    def negotiated(self, version: str) -> None:
+        """Legacy requests bear the revision from now on; modern ones do so by their own headers."""
+        self._is_legacy = version in LEGACY_VERSIONS
+        if self._is_legacy:
+            self._session.begin(version)
+
+    def statistics(self) -> TransportStatistics:
+        """Counts since the start."""
+        return TransportStatistics(
+            in_flight=len(self._pending),
+            bytes_in=self._counts.bytes_in,
+            bytes_out=self._bytes_out,
+            late_answers=self._pending.late,
+            skipped_lines=self._counts.skipped,
+        )
+
+    @property
+    def stderr_tail(self) -> str:
+        """There is no process."""
+        return ""
+
+    # --- life
+
+    async def run(self) -> None:
+        """See `Transport.run`."""
+        with trio.CancelScope(shield=True):  # bounded: `close` ends it
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                await self._closing.wait()
+                with trio.move_on_after(FLUSH_GRACE):
+                    while len(self._pending) or self._posting:
+                        await self._left.park()
+                if self._session.has_id and self._lost is None:
+                    await self._session.delete()
+                self._ended = True
+                self._cut_off()
+                self._handlers.on_end(None)
+                nursery.cancel_scope.cancel()
+            await self._wire.aclose()
+
+    def close(self, *, let_leave: bool = False) -> None:
+        """See `Transport.close`."""
+        self._closing.set()
+        if not let_leave:
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        for exchange in self._pending.waiters():
+            exchange.scope.cancel()
+
+    def _lose(self, reason: str, status: int | None) -> ServerStoppedError:
+        error = ServerStoppedError(self._name, reason, status=status, redactor=self._redactor)
+        if not self._closing.is_set():
+            self._lost = error
+            self._handlers.on_end(error)
+            self.close()
+        return error
+
+    def _check_open(self) -> None:
+        if self._lost is not None:
+            raise renewed(self._lost)
+        if self._closing.is_set():
+            raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
+
+    # --- exchanges
+
+    def _exchange(self, progress_token: int | None = None, on_progress: OnRawProgress | None = None) -> Exchange:
+        elsewhere = self._came_elsewhere
+        return Exchange(self._name, self._handlers, self._counts, elsewhere, progress_token, on_progress)
+
+    async def _perform(self, exchange: Exchange, method: str, params: Encoded, headers: Mapping[str, str]) -> None:
+        assert exchange.id is not None
+        body = request_line(exchange.id, method, params)
+        if method == "initialize":
+            await self._initialize(exchange, body)
+            return
+        if not self._is_legacy:
+            if await self._post(exchange, {**_POST, **headers}, body) is not None:
+                # basic/transports: there is no resumption.
+                raise ServerStoppedError(self._name, "the response ended before the answer", status=200)
+            return
+        await self._session.wait_ready()
+        generation = self._session.generation
+        try:
+            await self._in_session(exchange, body)
+        except SessionLostError:
+            await self._session.renew(generation, self._nursery)
+            await self._session.wait_ready()
+            # 2025-11-25, "Session Management": a 404 says that nothing was done; once more in the new session.
+            try:
+                await self._in_session(exchange, body)
+            except SessionLostError:
+                raise ServerStoppedError(self._name, "does not keep its sessions", status=404) from None
+
+    async def _in_session(self, exchange: Exchange, body: bytes) -> None:
+        rest = await self._post(exchange, {**_POST, **self._session.headers}, body, may_lose=self._session.has_id)
+        if rest is not None:
+            await self._session.resume(exchange, rest)
+
+    async def _initialize(self, exchange: Exchange, body: bytes) -> None:
+        try:
+            if await self._post(exchange, _POST, body, self._session.offer) is not None:
+                raise ServerStoppedError(self._name, "the response ended before the answer", status=200)
+        except (ServerStoppedError, RequestError) as error:
+            # 2025-11-25, "Backwards Compatibility": a GET tells whether this is the transport of 2024-11-05.
+            refused = isinstance(error, RequestError) or error.status in (400, 404, 405)
+            if refused and await self._is_deprecated():
+                reason = "speaks the deprecated HTTP+SSE transport of 2024-11-05, which is not supported"
+                status = None if isinstance(error, RequestError) else error.status
+                raise ServerStoppedError(self._name, reason, status=status) from None
+            if isinstance(error, ServerStoppedError) and error.status == 404:
+                reason = f"answered with {status_text(404)}: nothing of MCP is at the path of this URL"
+                raise ServerStoppedError(self._name, reason, status=404) from error
+            raise
+
+    async def _post(
+        self,
+        exchange: Exchange,
+        headers: Mapping[str, str],
+        body: bytes,
+        on_reply: Callable[[Reply], None] | None = None,
+        *,
+        may_lose: bool = False,
+    ) -> EventBuffer | None:
+        """Post a request and read until its answer; what is known of events that ended without it."""
+        self._bytes_out += len(body)
+        reply = await self._wire.send("POST", headers, body)
+        lingers = False
+        try:
+            if reply.status >= 400:
+                error = await exchange.refused(reply)
+                if may_lose and reply.status == 404:
+                    raise SessionLostError
+                raise error
+            if on_reply is not None:
+                on_reply(reply)
+            buffer = EventBuffer()
+            try:
+                rest = await exchange.read(reply, buffer)
+            except ServerStoppedError:
+                # Legacy: a stream that breaks off may be resumed like one that ended.
+                if not self._is_legacy or buffer.last_event_id is None or buffer.overflowed:
+                    raise
+                rest = buffer
+            lingers = reply.media_type == EVENTS and exchange.answer is not None
+            return rest
+        finally:
+            if lingers and not self._ended:
+                self._nursery.start_soon(reply.linger, partial(exchange.read_rest, buffer))
+            else:
+                await reply.aclose()
+
+    def _came_elsewhere(self, message: Line) -> None:
+        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so.
+
+        Or progress did, on the server's own: those do so that do not say which request a notification is about.
+        """
+        if message.method is not None:
+            params = bytes(message.params)
+            for waiting in self._pending.waiters():
+                if waiting.keep_progress(params):
+                    break
+            return
+        if not self._is_legacy:
+            self._pending.late += 1
+            return
+        exchange = self._pending.resolve(message.id)
+        if exchange is None:
+            return
+        if exchange.answer is not None:  # the first answer counts
+            self._pending.late += 1
+            return
+        exchange.resolve(message)
+        if not exchange.is_reporting:  # else it looks for the answer when its `on_progress` has returned
+            exchange.scope.cancel()
+
+    async def _is_deprecated(self) -> bool:
+        buffer = EventBuffer()
+        try:
+            with trio.move_on_after(ENDPOINT_PATIENCE):
+                async with await self._wire.send("GET", {"Accept": EVENTS}) as reply:
+                    while reply.status == 200 and reply.media_type == EVENTS:
+                        chunk = await reply.next_chunk()
+                        events = buffer.feed(chunk) if chunk is not None else []
+                        if chunk is None or events:
+                            return any(event.event == "endpoint" for event in events)
+        except MCPError:
+            pass  # what was wrong before tells more
+        return False
+
+    def _post_soon(self, line: bytes, then: Callable[[], None] | None = None) -> None:
+        if not self._ended:
+            self._posting += 1
+            self._bytes_out += len(line)
+            self._nursery.start_soon(self._post_line, line, then)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _post_line(self, line: bytes, then: Callable[[], None] | None) -> None:
+        try:
+            headers = {**_POST, **self._session.headers}
+            async with await self._wire.send("POST", headers, line) as reply:
+                if reply.status >= 400:
+                    what = status_text(reply.status)
+                    logger.warning('server "%s": a notification was refused: %s', self._name, what)
+        except MCPError as error:
+            logger.warning('server "%s": a notification was not sent: %s', self._name, error)
+        except Exception:  # the function for the headers
+            logger.exception('server "%s": a notification was not sent', self._name)
+        finally:
+            self._posting -= 1
+            self._left.unpark_all()
+            if then is not None:
+                then()
+
+    def _opened(self) -> None:
+        if not self._closing.is_set():
+            self._session.open(self._nursery)
