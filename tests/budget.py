@@ -36,7 +36,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_mcp
-from trio_mcp.client.launching import Link
+from trio_mcp.client.launching import Launcher
 from trio_mcp.client.opening import opened
 from trio_mcp.client.options import Options
 from trio_mcp.server.streams import StreamService
@@ -265,7 +265,7 @@ async def connected(result: bytes = RESULT) -> AsyncIterator[trio_mcp.Connection
             return StreamTransport(near.send, near.receive, handlers, name="far", write_now=near.write_now)
 
         nursery.start_soon(far_end)
-        async with opened(Link(name="far", protocol="legacy", start=start), Options("far")) as client:
+        async with opened(Launcher(name="far", protocol="legacy", start=start), Options("far")) as client:
             yield client.connection
         nursery.cancel_scope.cancel()
 

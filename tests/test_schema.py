@@ -17,7 +17,7 @@ import pytest
 
 from tests.exposing import Client, modern, raw
 from tests.far_end import Message
-from trio_mcp import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolContext, ToolServer, demo, tool
+from trio_mcp import Audio, Context, EmbeddedResource, Image, ResourceLink, Text, ToolServer, demo, tool
 from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
 
 SCHEMAS = Path(os.environ.get("TRIO_MCP_SCHEMAS") or Path(__file__).resolve().parents[2] / "shared" / "schema")
@@ -38,7 +38,7 @@ async def everything() -> list[Text | Image | Audio | EmbeddedResource | Resourc
 
 
 @tool
-async def chat(context: ToolContext) -> int:
+async def chat(context: Context) -> int:
     """Say something on the side, and give a number."""
     await context.log("error", {"a": [1]})
     await context.progress(1, 2, "half")
@@ -46,7 +46,7 @@ async def chat(context: ToolContext) -> int:
 
 
 @tool
-async def think(context: ToolContext) -> str:
+async def think(context: Context) -> str:
     """Ask the client's model."""
     message = {"role": "user", "content": {"type": "text", "text": "?"}}
     return str(await context.sample({"messages": [message], "maxTokens": 10}))

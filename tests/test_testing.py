@@ -12,13 +12,13 @@ import pytest
 import trio
 
 from trio_mcp import (
+    Context,
     MCPError,
     RequestError,
     Server,
     ServerStartError,
     ServerStoppedError,
     Tool,
-    ToolContext,
     open_connection,
     testing,
     tool,
@@ -52,7 +52,7 @@ async def test_functions_and_tools_become_a_server_in_one_call() -> None:
 async def test_options_of_the_connection_are_passed_on() -> None:
     heard: list[Any] = []
 
-    async def chat(context: ToolContext) -> None:
+    async def chat(context: Context) -> None:
         await context.log("info", "hi")
 
     async with open_functions(

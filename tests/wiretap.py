@@ -10,7 +10,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from trio_mcp import Connection, ToolServer
-from trio_mcp.client.launching import Link
+from trio_mcp.client.launching import Launcher
 from trio_mcp.client.opening import opened
 from trio_mcp.client.options import Options
 from trio_mcp.nursery import bare_nursery
@@ -56,6 +56,6 @@ async def open_tapped(
         return StreamTransport(tap, tap, handlers, name=name)
 
     async with bare_nursery() as nursery:
-        async with opened(Link(name=name, protocol=protocol, start=start), Options(name)) as client:
+        async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name)) as client:
             yield client.connection, tap
         nursery.cancel_scope.cancel()

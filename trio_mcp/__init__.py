@@ -28,7 +28,7 @@ Every public name is loaded when it is first used, so that `import trio_mcp` sta
 #     envelope, refusals what a body says; what it is refused with
 #     modern             requests of the modern era, each by itself
 #     sessions, legacy   the sessions of the legacy era; one of them
-#     load, mailbox      of both: how much runs at once; what waits to be sent as events
+#     load, queue      of both: how much runs at once; what waits to be sent as events
 #   memory               both ends in one process
 #   config               the mcpServers JSON that every MCP host reads
 #   gateway              many servers behind one ToolServer
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from .server.http.serving import serve_http as serve_http
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
-    from .tools.context import ToolContext as ToolContext
+    from .tools.context import Context as Context
     from .tools.importing import ImportedTools as ImportedTools
     from .tools.importing import import_tools as import_tools
     from .tools.naming import is_tool_name as is_tool_name
@@ -132,7 +132,7 @@ _HOMES = {
     "agents.toolbox": ("Toolbox",),
     "tools.importing": ("ImportedTools", "import_tools"),
     "functions.decorators": ("raw_tool", "tool"),
-    "tools.context": ("ToolContext",),
+    "tools.context": ("Context",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "agents.agent": ("Agent", "AgentLike", "add_agent"),
     "server.http.serving": ("asgi_app", "serve_http"),

@@ -16,7 +16,7 @@ from .functions.decorators import tool
 from .models.content import Image
 from .server.registry import ToolServer
 from .server.stdio import serve_stdio
-from .tools.context import ToolContext
+from .tools.context import Context
 from .version import __version__
 
 #: Progress notifications of one slow call.
@@ -62,7 +62,7 @@ async def add(a: int | float, b: int | float) -> Sum:
 
 
 @tool(read_only=True)
-async def slow(seconds: float, context: ToolContext) -> str:
+async def slow(seconds: float, context: Context) -> str:
     """Take some time, and tell how far it is.
 
     Args:
@@ -94,7 +94,7 @@ async def picture() -> Image:
 
 
 @tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     """Ask the user for a favourite colour, and repeat it."""
     answer = await context.elicit("What is your favourite colour?", Favourite)
     if answer.action != "accept":

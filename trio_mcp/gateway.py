@@ -17,7 +17,7 @@ import trio
 from attrs import define, field
 
 from .client.connection import Connection
-from .client.launching import link_to
+from .client.launching import launcher_for
 from .client.opening import open_connection
 from .errors import InvalidServerError, MCPError
 from .models.server import Server
@@ -86,7 +86,7 @@ async def open_gateway(
     board = _Board(gateway)
     upstreams: list[_Upstream] = []
     for server in servers:
-        link_to(server)  # or it is no Server
+        launcher_for(server)  # or it is no Server
         if server.name in board.tools:
             raise InvalidServerError("name", f"two servers are called {server.name!r}")
         board.tools[server.name] = ()

@@ -11,7 +11,7 @@ from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
 from .client.features.elicitation import OnElicit
-from .client.launching import Link
+from .client.launching import Launcher
 from .client.opening import opened
 from .client.options import OnLog, Options
 from .errors import InvalidServerError
@@ -69,5 +69,5 @@ async def open_memory_connection(
             nursery.start_soon(serve, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(Link(name=name, protocol=protocol, start=start), options) as client:
+        async with opened(Launcher(name=name, protocol=protocol, start=start), options) as client:
             yield client.connection

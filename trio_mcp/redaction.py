@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-SHOWN = "***"
+MASK = "***"
 #: Below this many characters a value is too common a string to be searched for in other texts.
 SHORTEST_VALUE = 8
 #: How many values a `Redactor` learns: enough for the tokens of a call in flight, few enough to search for.
@@ -113,7 +113,7 @@ class Redactor:
         self._pattern = re.compile("|".join(map(re.escape, values))) if values else None
 
     def __call__(self, text: str) -> str:
-        return self._pattern.sub(SHOWN, text) if self._pattern else text
+        return self._pattern.sub(MASK, text) if self._pattern else text
 
     def __repr__(self) -> str:
         return f"<Redactor of {len(self._given) + len(self._learned)} values>"
@@ -129,11 +129,11 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if follows_secret_option:
             # It may be an option again, and a secret one; hiding its name costs nothing.
             follows_secret_option = argument.startswith("-") and is_secret_name(argument)
-            yield SHOWN, [argument]
+            yield MASK, [argument]
             continue
         found = _ASSIGNMENT.fullmatch(argument)
         if found and is_secret_name(found["name"]):
-            yield found["name"] + found["sign"] + SHOWN, [found["value"], *found["value"].split()[1:]]
+            yield found["name"] + found["sign"] + MASK, [found["value"], *found["value"].split()[1:]]
         elif found and _ASSIGNMENT.fullmatch(found["value"]):  # --header=Authorization: x, --env=API_KEY=x
             ((shown, secrets),) = _judged([found["value"]])
             yield found["name"] + found["sign"] + shown, secrets
@@ -144,9 +144,9 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _redact_text(text: str) -> str:
     def shown(pair: re.Match[str]) -> str:
-        return pair["name"] + pair["sign"] + SHOWN if is_secret_name(pair["name"]) else pair[0]
+        return pair["name"] + pair["sign"] + MASK if is_secret_name(pair["name"]) else pair[0]
 
-    text = _USERINFO.sub(SHOWN, text)
+    text = _USERINFO.sub(MASK, text)
     for pairs in _PAIRS:
         text = pairs.sub(shown, text)
     return text

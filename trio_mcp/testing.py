@@ -17,7 +17,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
-from .client.launching import Link
+from .client.launching import Launcher
 from .client.opening import opened
 from .client.options import Options
 from .functions.decorators import tool
@@ -205,7 +205,7 @@ async def open_script(
             nursery.start_soon(played.play, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(Link(name=name, protocol=protocol, start=start), Options(name, **options)) as client:
+        async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name, **options)) as client:
             yield client.connection
 
 

@@ -4,7 +4,7 @@ import sys
 
 import trio
 
-from trio_mcp import ToolContext, ToolServer, serve_stdio, tool
+from trio_mcp import Context, ToolServer, serve_stdio, tool
 
 CATALOGUE = {"tides": ["Tides and Waves", "The Moon and the Sea"], "clocks": ["Longitude"]}
 
@@ -20,7 +20,7 @@ async def find(subject: str) -> str:
 
 
 @tool(read_only=True)
-async def search_stacks(subject: str, context: ToolContext) -> str:
+async def search_stacks(subject: str, context: Context) -> str:
     """Walk along all the shelves and look for a subject. Takes an hour.
 
     Args:

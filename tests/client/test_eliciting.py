@@ -14,11 +14,11 @@ from trio.testing import wait_all_tasks_blocked
 from tests.exposing import ERAS
 from tests.scripts import FORMS, call_that_asks, handshake
 from trio_mcp import (
+    Context,
     ElicitRequest,
     ElicitResult,
     InvalidServerError,
     ProtocolError,
-    ToolContext,
     open_memory_connection,
     tool,
 )
@@ -34,7 +34,7 @@ class Form:
 
 
 @tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     """Ask for a form."""
     answer = await context.elicit("Who?", Form)
     return f"{answer.action} {answer.content}"
@@ -322,7 +322,7 @@ async def test_without_a_handler_a_legacy_server_that_asks_all_the_same_is_told_
 
 async def test_a_client_that_offers_questions_says_so_and_one_that_does_not_says_nothing() -> None:
     @tool
-    async def offered(context: ToolContext) -> Any:
+    async def offered(context: Context) -> Any:
         return context.meta["io.modelcontextprotocol/clientCapabilities"]
 
     for on_elicit, capabilities in ((answering(None), {"elicitation": {"form": {}}}), (None, {})):

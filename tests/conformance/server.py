@@ -16,10 +16,10 @@ import trio
 
 from trio_mcp import (
     Audio,
+    Context,
     EmbeddedResource,
     Image,
     Text,
-    ToolContext,
     ToolServer,
     raw_tool,
     serve_http,
@@ -155,7 +155,7 @@ async def test_error_handling() -> str:
 
 
 @tool
-async def test_tool_with_progress(context: ToolContext) -> str:
+async def test_tool_with_progress(context: Context) -> str:
     """Tell how far it is."""
     for done in (0, 50, 100):
         await context.progress(done, 100, f"{done} of 100")
@@ -164,7 +164,7 @@ async def test_tool_with_progress(context: ToolContext) -> str:
 
 
 @tool
-async def test_tool_with_logging(context: ToolContext) -> str:
+async def test_tool_with_logging(context: Context) -> str:
     """Log three messages."""
     for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         await context.log("info", message)
@@ -173,44 +173,44 @@ async def test_tool_with_logging(context: ToolContext) -> str:
 
 
 @tool
-async def test_logging_tool(context: ToolContext) -> str:
+async def test_logging_tool(context: Context) -> str:
     """Log one message."""
     await context.log("info", "a message")
     return "done"
 
 
 @tool
-async def test_sampling(prompt: str, context: ToolContext) -> str:
+async def test_sampling(prompt: str, context: Context) -> str:
     """Ask the client's model."""
     return f"LLM response: {json.dumps(await context.sample(sampling(prompt)))}"
 
 
 @tool
-async def test_missing_capability(context: ToolContext) -> str:
+async def test_missing_capability(context: Context) -> str:
     """Need a model."""
     return json.dumps(await context.sample(sampling("Hello")))
 
 
 @tool
-async def test_elicitation(message: str, context: ToolContext) -> str:
+async def test_elicitation(message: str, context: Context) -> str:
     """Ask the user."""
     return f"User response: {await context.elicit(message, Contact)}"
 
 
 @tool
-async def test_elicitation_sep1034_defaults(context: ToolContext) -> str:
+async def test_elicitation_sep1034_defaults(context: Context) -> str:
     """Ask the user with a form that has defaults."""
     return f"Elicitation completed: {await context.ask('elicitation/create', form(DEFAULTS))}"
 
 
 @tool
-async def test_elicitation_sep1330_enums(context: ToolContext) -> str:
+async def test_elicitation_sep1330_enums(context: Context) -> str:
     """Ask the user with a form of choices."""
     return f"Elicitation completed: {await context.ask('elicitation/create', form(ENUMS))}"
 
 
 @tool
-async def test_streaming_elicitation(context: ToolContext) -> str:
+async def test_streaming_elicitation(context: Context) -> str:
     """Ask the user, and tell how far it is."""
     await context.progress(1, 2)
     return f"{await context.elicit('Go on?', Confirmation)}"
@@ -230,7 +230,7 @@ async def test_trigger_tool_change() -> str:
 
 
 @tool
-async def test_input_required_result_elicitation(context: ToolContext) -> str:
+async def test_input_required_result_elicitation(context: Context) -> str:
     """Ask for a name, under a key that clients know."""
     params = form({"name": {"type": "string"}}, "What is your name?")
     answer = await context.ask("elicitation/create", params, key="user_name")
@@ -238,31 +238,31 @@ async def test_input_required_result_elicitation(context: ToolContext) -> str:
 
 
 @tool
-async def test_input_required_result_sampling(context: ToolContext) -> str:
+async def test_input_required_result_sampling(context: Context) -> str:
     """Ask the client's model."""
     return json.dumps(await context.sample(sampling("What is the capital of France?")))
 
 
 @tool
-async def test_input_required_result_list_roots(context: ToolContext) -> str:
+async def test_input_required_result_list_roots(context: Context) -> str:
     """Ask for the roots."""
     return json.dumps(await context.ask("roots/list", {}))
 
 
 @tool
-async def test_input_required_result_request_state(context: ToolContext) -> str:
+async def test_input_required_result_request_state(context: Context) -> str:
     """Ask for a confirmation."""
     return f"state-ok: {await context.elicit('Please confirm', Confirmation)}"
 
 
 @tool
-async def test_input_required_result_tampered_state(context: ToolContext) -> str:
+async def test_input_required_result_tampered_state(context: Context) -> str:
     """Ask for a confirmation whose state must not be changed."""
     return f"{await context.elicit('Please confirm', Confirmation)}"
 
 
 @tool
-async def test_input_required_result_multiple_inputs(context: ToolContext) -> str:
+async def test_input_required_result_multiple_inputs(context: Context) -> str:
     """Ask three things at once."""
     answers: list[Any] = []
 
@@ -277,7 +277,7 @@ async def test_input_required_result_multiple_inputs(context: ToolContext) -> st
 
 
 @tool
-async def test_input_required_result_multi_round(context: ToolContext) -> str:
+async def test_input_required_result_multi_round(context: Context) -> str:
     """Ask two things, one after the other."""
     name = await context.elicit("What is your name?", Person)
     colour = await context.elicit("What is your favourite colour?", Colour)
@@ -285,7 +285,7 @@ async def test_input_required_result_multi_round(context: ToolContext) -> str:
 
 
 @tool
-async def test_input_required_result_capabilities(context: ToolContext) -> str:
+async def test_input_required_result_capabilities(context: Context) -> str:
     """Ask what the client can be asked."""
     return json.dumps(await context.sample(sampling("Hello")))
 

@@ -19,6 +19,7 @@ from trio_mcp import (
     Agent,
     AgentLike,
     Connection,
+    Context,
     ElicitResult,
     Image,
     Policy,
@@ -26,7 +27,6 @@ from trio_mcp import (
     Text,
     Tool,
     ToolCall,
-    ToolContext,
     ToolResult,
     ToolServer,
     add_agent,
@@ -226,7 +226,7 @@ async def test_a_tool_with_nothing_around_it_is_published_as_it_is() -> None:
 
 async def test_imported_tools_of_an_agent_pass_through_with_wrappers_too() -> None:
     @tool
-    async def picture(context: ToolContext) -> ToolResult:
+    async def picture(context: Context) -> ToolResult:
         await context.progress(1)
         return ToolResult([Image(b"GIF89a", "image/gif")], structured_json=b'{"a": 1.10}', is_error=True)
 
@@ -395,7 +395,7 @@ async def test_a_wrapped_tool_may_ask_the_user(era: str) -> None:
         colour: str
 
     @tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         answer = await context.elicit("Which?", Form)
         return f"{answer.content.colour}"
 

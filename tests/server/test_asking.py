@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import Client, modern, raw, text_of
 from tests.far_end import Message
-from trio_mcp import ToolContext, tool
+from trio_mcp import Context, tool
 
 RUNS: list[str] = []
 
@@ -27,7 +27,7 @@ class Age:
 
 
 @tool
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Ask twice."""
     RUNS.append("top")
     name = await context.elicit("Who?", Name)
@@ -37,7 +37,7 @@ async def greet(context: ToolContext) -> str:
 
 
 @tool
-async def think(context: ToolContext) -> str:
+async def think(context: Context) -> str:
     """Ask the client's model."""
     answer = await context.sample({"messages": [], "maxTokens": 5})
     return str(answer["content"]["text"])

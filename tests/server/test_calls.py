@@ -13,7 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS, Client, call, failure, modern, raw, text_of
-from trio_mcp import ToolContext, ToolServer, open_memory_connection, tool
+from trio_mcp import Context, ToolServer, open_memory_connection, tool
 from trio_mcp.tools.context import LEVELS
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -27,7 +27,7 @@ async def begin(client: Client, era: str, name: str, *, meta: dict[str, Any] | N
 
 
 @tool
-async def steps(context: ToolContext) -> str:
+async def steps(context: Context) -> str:
     """Report four times, twice without having come further."""
     await context.progress(1)
     await context.progress(1, 4)
@@ -37,7 +37,7 @@ async def steps(context: ToolContext) -> str:
 
 
 @tool
-async def chat(context: ToolContext) -> str:
+async def chat(context: Context) -> str:
     """Say something on each level."""
     for level in LEVELS:
         await context.log(level, {"of": level})
@@ -77,7 +77,7 @@ async def test_without_a_token_nothing_goes_out(meta: dict[str, Any], era: str) 
 @EVERY_ERA
 async def test_progress_of_many_calls_reaches_each_its_own(era: str) -> None:
     @tool
-    async def count(to: int, context: ToolContext) -> int:
+    async def count(to: int, context: Context) -> int:
         for number in range(to):
             await context.progress(number + 1, to)
         return to
@@ -197,7 +197,7 @@ async def test_without_on_log_a_modern_server_is_asked_for_nothing_and_a_legacy_
 @EVERY_ERA
 async def test_a_log_message_that_json_cannot_say_fails_the_call_that_sends_it(era: str) -> None:
     @tool
-    async def odd(context: ToolContext) -> None:
+    async def odd(context: Context) -> None:
         await context.log("error", object())
 
     async with raw(odd) as client:
@@ -239,7 +239,7 @@ async def test_an_interrupt_in_a_tool_ends_the_server_as_ever() -> None:
 @EVERY_ERA
 async def test_a_tool_knows_its_client_and_the_meta_of_its_call(era: str) -> None:
     @tool
-    async def who(context: ToolContext) -> list[Any]:
+    async def who(context: Context) -> list[Any]:
         return [context.client_info, context.meta.get("com.example/x"), context.principal]
 
     server = ToolServer("server")

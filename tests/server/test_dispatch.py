@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from tests.exposing import ERAS, HANDSHAKE, META, modern, raw, text_of
-from trio_mcp import RequestError, ToolContext, open_memory_connection, tool
+from trio_mcp import Context, RequestError, open_memory_connection, tool
 from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION
 from trio_mcp.testing import open_functions
 
@@ -178,7 +178,7 @@ async def test_requests_right_behind_initialize_are_answered_in_one_chunk() -> N
 
 
 async def test_both_eras_may_be_mixed_on_one_stream() -> None:
-    async def who(context: ToolContext) -> str:
+    async def who(context: Context) -> str:
         return str(context.client_info)
 
     async with raw(who) as client:

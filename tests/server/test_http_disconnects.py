@@ -12,9 +12,9 @@ import trio
 from trio.testing import MockClock
 
 from tests.serving import Served, echo, serving, until
-from trio_mcp import ProtocolError, Server, ToolContext, ToolServer, open_connection
+from trio_mcp import Context, ProtocolError, Server, ToolServer, open_connection
 from trio_mcp.server.http.asgi import BODY_PACE, BODY_PATIENCE, Refusal, Request
-from trio_mcp.server.http.event_queue import MOST_BYTES, MOST_MESSAGES, Mailbox
+from trio_mcp.server.http.event_queue import MOST_BYTES, MOST_MESSAGES, EventQueue
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Waiting:
         while self.counts[what] < times:
             await self._moved.park()
 
-    async def wait(self, context: ToolContext, report: bool = False) -> str:
+    async def wait(self, context: Context, report: bool = False) -> str:
         self._count("entered")
         try:
             if report:
@@ -95,7 +95,7 @@ async def test_our_own_clients_cancel_reaches_the_handler() -> None:
                 await waiting.until("cancelled", number)
 
 
-async def chatter(context: ToolContext) -> str:
+async def chatter(context: Context) -> str:
     for number in range(5_000):
         await context.log("error", f"{number:05} " + "x" * 6000)
     return "said it all"
@@ -124,26 +124,26 @@ async def test_who_reads_too_slowly_loses_news_and_never_the_answer(legacy: bool
 
 
 def test_a_mailbox_is_bounded_in_messages_and_in_bytes_and_keeps_what_must_not_be_lost() -> None:
-    mailbox = Mailbox()
-    mailbox.put(b"question", droppable=False)
+    queue = EventQueue()
+    queue.put(b"question", droppable=False)
     for number in range(MOST_MESSAGES + 10):
-        mailbox.put(b"%d" % number)
-    assert len(mailbox) == MOST_MESSAGES
-    mailbox.put(b"x" * (MOST_BYTES - 100))
-    assert len(mailbox) < MOST_MESSAGES
-    mailbox.put(b"y" * MOST_BYTES, droppable=False)
-    mailbox.put(b"z" * 10, droppable=False)
-    assert len(mailbox) == 3
+        queue.put(b"%d" % number)
+    assert len(queue) == MOST_MESSAGES
+    queue.put(b"x" * (MOST_BYTES - 100))
+    assert len(queue) < MOST_MESSAGES
+    queue.put(b"y" * MOST_BYTES, droppable=False)
+    queue.put(b"z" * 10, droppable=False)
+    assert len(queue) == 3
 
 
 async def test_a_mailbox_that_is_closed_gives_what_it_has_and_takes_no_more() -> None:
-    mailbox = Mailbox()
-    assert mailbox.put(b"once", once=True)
-    assert mailbox.put(b"once", once=True)
-    mailbox.close()
-    assert not mailbox.put(b"more")
-    assert await mailbox.take() == b"data: once\n\n"
-    assert await mailbox.take() == b""
+    queue = EventQueue()
+    assert queue.put(b"once", once=True)
+    assert queue.put(b"once", once=True)
+    queue.close()
+    assert not queue.put(b"more")
+    assert await queue.take() == b"data: once\n\n"
+    assert await queue.take() == b""
 
 
 async def test_a_client_that_says_nothing_more_half_way_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ async def test_a_client_that_goes_half_way_leaves_nothing_behind() -> None:
 async def test_a_connection_is_as_good_after_events_as_after_json(legacy: bool) -> None:
     """Hypercorn tells of an end also when the answer is complete, and is not done yet itself."""
 
-    async def report(context: ToolContext) -> str:
+    async def report(context: Context) -> str:
         await context.progress(1)
         return "reported"
 
@@ -216,9 +216,9 @@ async def test_a_connection_is_as_good_after_events_as_after_json(legacy: bool) 
 
 
 async def test_a_task_that_outlives_its_call_speaks_to_nobody() -> None:
-    contexts: list[ToolContext] = []
+    contexts: list[Context] = []
 
-    async def leave(context: ToolContext) -> str:
+    async def leave(context: Context) -> str:
         contexts.append(context)
         return "left"
 

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from tests.exposing import HANDSHAKE, modern
-from trio_mcp import ToolContext, ToolServer, asgi_app, tool
+from trio_mcp import Context, ToolServer, asgi_app, tool
 
 MOST_STEPS = 500
 
@@ -69,7 +69,7 @@ class Exchange:
 
 
 @tool
-async def report(context: ToolContext) -> str:
+async def report(context: Context) -> str:
     for step in range(3):
         await context.progress(step)
         await trio.lowlevel.checkpoint()
@@ -77,7 +77,7 @@ async def report(context: ToolContext) -> str:
 
 
 @tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     await trio.lowlevel.checkpoint()
     return str(await context.ask("roots/list", {}))
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from tests.serving import Line, echo, serving, until
-from trio_mcp import AuthError, Server, ToolContext, ToolServer, asgi_app, open_connection
+from trio_mcp import AuthError, Context, Server, ToolServer, asgi_app, open_connection
 from trio_mcp.server.http.asgi import Request
 from trio_mcp.server.http.origin import is_loopback
 
@@ -96,7 +96,7 @@ async def admit(headers: Mapping[str, str]) -> Any:
 
 
 async def test_who_is_not_authorized_is_told_how_to_be(caplog: pytest.LogCaptureFixture) -> None:
-    async def name(context: ToolContext) -> str:
+    async def name(context: Context) -> str:
         return str(context.principal["user"])
 
     caplog.set_level(logging.INFO, "trio_mcp.server")

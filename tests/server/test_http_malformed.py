@@ -30,10 +30,10 @@ PROGRAM = """
 import trio
 from functools import partial
 from trio_mcp.server.http import serving
-from trio_mcp import ToolContext, ToolServer, raw_tool, serve_http, tool
+from trio_mcp import Context, ToolServer, raw_tool, serve_http, tool
 
 @tool
-async def echo(text: str = "", context: ToolContext = None) -> str:
+async def echo(text: str = "", context: Context = None) -> str:
     await context.progress(1)
     return text
 

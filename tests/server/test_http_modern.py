@@ -9,7 +9,7 @@ import trio
 
 from tests.exposing import META
 from tests.serving import VERSION, echo, serving
-from trio_mcp import ElicitRequest, ElicitResult, Server, ToolContext, ToolServer, open_connection, raw_tool, tool
+from trio_mcp import Context, ElicitRequest, ElicitResult, Server, ToolServer, open_connection, raw_tool, tool
 from trio_mcp.protocol.revisions import META_CAPABILITIES, META_PREFIX, META_VERSION
 
 WITH_HEADERS = {
@@ -161,7 +161,7 @@ async def test_sessions_are_neither_minted_nor_heeded() -> None:
 
 
 async def test_a_quiet_tool_is_answered_with_json_and_one_that_reports_with_events() -> None:
-    async def count(context: ToolContext) -> str:
+    async def count(context: Context) -> str:
         await context.progress(1, 2)
         await context.progress(2, 2)
         return "counted"
@@ -180,7 +180,7 @@ async def test_a_quiet_tool_is_answered_with_json_and_one_that_reports_with_even
 
 
 async def test_who_takes_no_events_is_answered_with_json_all_the_same() -> None:
-    async def count(context: ToolContext) -> str:
+    async def count(context: Context) -> str:
         await context.progress(1)
         return "counted"
 
@@ -195,7 +195,7 @@ async def test_who_takes_no_events_is_answered_with_json_all_the_same() -> None:
 
 
 async def test_log_messages_go_to_requests_that_asked_for_them() -> None:
-    async def talk(context: ToolContext) -> str:
+    async def talk(context: Context) -> str:
         await context.log("info", "a")
         await context.log("error", "b")
         return "said"
@@ -209,7 +209,7 @@ async def test_log_messages_go_to_requests_that_asked_for_them() -> None:
 
 
 async def test_a_capability_that_is_missing_is_a_bad_request() -> None:
-    async def need(context: ToolContext) -> str:
+    async def need(context: Context) -> str:
         return str(await context.sample({"messages": [], "maxTokens": 1}))
 
     async with serving(need) as served:
@@ -271,7 +271,7 @@ async def test_a_tool_asks_in_rounds_and_the_state_belongs_to_the_caller() -> No
     async def who(headers: Any) -> str:
         return str(headers["x-user"])
 
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         answer = await context.ask("roots/list", {})
         return f"{context.principal}: {answer['roots']}"
 

@@ -13,11 +13,11 @@ from trio.testing import wait_all_tasks_blocked
 from tests.exposing import HANDSHAKE
 from tests.serving import Line, Served, echo, serving
 from trio_mcp import (
+    Context,
     ElicitRequest,
     ElicitResult,
     ProtocolError,
     Server,
-    ToolContext,
     ToolServer,
     asgi_app,
     open_connection,
@@ -166,7 +166,7 @@ async def test_a_call_is_cancelled_for_a_client_that_takes_no_events() -> None:
 
 
 async def test_log_messages_and_progress_come_with_the_answer() -> None:
-    async def talk(context: ToolContext) -> str:
+    async def talk(context: Context) -> str:
         await context.log("debug", "unheard")
         await context.progress(1, 2, "half")
         await context.log("error", {"heard": True})
@@ -185,7 +185,7 @@ async def test_log_messages_and_progress_come_with_the_answer() -> None:
 
 
 async def test_a_question_goes_out_on_the_stream_of_its_call() -> None:
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return str((await context.ask("elicitation/create", {"message": "?"}))["action"])
 
     async with serving(ask) as served:
@@ -204,7 +204,7 @@ async def test_a_question_goes_out_on_the_stream_of_its_call() -> None:
 
 
 async def test_a_question_goes_to_the_sessions_own_stream_where_its_call_takes_no_events() -> None:
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return str((await context.sample({"messages": [], "maxTokens": 1}))["role"])
 
     async with serving(ask) as served:
@@ -227,7 +227,7 @@ async def test_a_question_goes_to_the_sessions_own_stream_where_its_call_takes_n
 
 
 async def test_a_question_that_is_given_up_is_taken_back() -> None:
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         with trio.move_on_after(0.05):
             await context.ask("elicitation/create", {"message": "?"})
         return "gave up"
@@ -245,7 +245,7 @@ async def test_a_call_whose_client_has_hung_up_has_nobody_to_ask() -> None:
     gone, failed = trio.Event(), trio.Event()
     texts: list[str] = []
 
-    async def ask(context: ToolContext) -> None:
+    async def ask(context: Context) -> None:
         await context.log("error", "here")
         await gone.wait()
         try:
@@ -405,7 +405,7 @@ async def test_a_session_belongs_to_who_began_it() -> None:
     async def who(headers: Any) -> str:
         return str(headers["x-user"])
 
-    async def name(context: ToolContext) -> str:
+    async def name(context: Context) -> str:
         return str(context.principal)
 
     async with serving(name, authorize=who) as served:

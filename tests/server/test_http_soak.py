@@ -28,7 +28,7 @@ from tests.serving import Line  # noqa: E402 - run as a script, the tests are no
 PROGRAM = """
 import gc, os, sys, trio
 from functools import partial
-from trio_mcp import ToolContext, ToolServer, serve_http, tool
+from trio_mcp import Context, ToolServer, serve_http, tool
 from trio_mcp.server.http import app, legacy, serving
 
 serving.KEEP_ALIVE = float(sys.argv[1])  # so long a connection is kept whose client has closed
@@ -38,7 +38,7 @@ async def echo(text: str) -> str:
     return text
 
 @tool
-async def report(text: str, context: ToolContext) -> str:
+async def report(text: str, context: Context) -> str:
     for step in range(3):
         await context.progress(step)
         await trio.sleep(0.002)

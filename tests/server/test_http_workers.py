@@ -24,7 +24,7 @@ from trio_mcp import Connection, ElicitRequest, ElicitResult, Server, open_conne
 APP = """
 import os
 import trio
-from trio_mcp import ToolContext, ToolServer, asgi_app, tool
+from trio_mcp import Context, ToolServer, asgi_app, tool
 
 @tool
 async def where() -> str:
@@ -37,7 +37,7 @@ def form(number):
     return {"message": message, "requestedSchema": {"type": "object", "properties": properties}}
 
 @tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     answers = []
     for number in (1, 2):
         answer = await context.ask("elicitation/create", form(number), key=f"question {number}")

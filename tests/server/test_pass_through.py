@@ -20,10 +20,10 @@ from tests.peers import peer
 from tests.wiretap import Tap, open_tapped
 from trio_mcp import (
     Connection,
+    Context,
     Image,
     Policy,
     Text,
-    ToolContext,
     ToolResult,
     ToolServer,
     import_tools,
@@ -77,7 +77,7 @@ def calls_in(tap: Tap) -> list[dict[str, Any]]:
 async def test_the_meta_of_a_call_goes_along_to_the_upstream(eras: tuple[str, str]) -> None:
     heard: list[dict[str, Any]] = []
 
-    async def note(context: ToolContext) -> None:
+    async def note(context: Context) -> None:
         heard.append(dict(context.meta))
 
     async with gateway(note, eras=eras) as (down, _):
@@ -112,7 +112,7 @@ async def test_tokens_and_reserved_members_are_those_of_each_hop(eras: tuple[str
 async def test_tools_of_a_connection_pass_it_on_as_well() -> None:
     heard: list[Any] = []
 
-    async def note(context: ToolContext) -> None:
+    async def note(context: Context) -> None:
         heard.append(context.meta.get("traceparent"))
 
     behind = ToolServer("behind")
@@ -275,7 +275,7 @@ async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor
 
 @EVERY_PAIR
 async def test_an_upstream_that_asks_its_client_fails_that_call_alone(eras: tuple[str, str]) -> None:
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return str(await context.sample({"messages": [], "maxTokens": 1}))
 
     async def fine() -> str:
@@ -323,7 +323,7 @@ async def test_what_the_programs_own_headers_raise_is_a_failed_call_with_its_tex
 
 @EVERY_PAIR
 async def test_progress_passes_through_in_order_before_the_answer(eras: tuple[str, str]) -> None:
-    async def count(to: int, context: ToolContext) -> int:
+    async def count(to: int, context: Context) -> int:
         for number in range(to):
             await context.progress(number + 1, to, str(number))
         return to

@@ -12,8 +12,8 @@ import trio
 
 from tests.exposing import Client, raw, text_of
 from tests.far_end import Message
-from trio_mcp import RequestError, ToolContext, ToolServer, tool
-from trio_mcp.server.request_state import EXPIRY, Rounds, digest
+from trio_mcp import Context, RequestError, ToolServer, tool
+from trio_mcp.server.request_state import EXPIRY, RequestState, digest
 
 KEY = b"k" * 32
 FORM = {"elicitation": {"form": {}}}
@@ -34,7 +34,7 @@ RUNS: list[str] = []
 
 
 @tool
-async def greet(context: ToolContext, greeting: str = "Hello") -> str:
+async def greet(context: Context, greeting: str = "Hello") -> str:
     """Ask twice."""
     RUNS.append("top")
     name = await context.elicit("Who?", Name)
@@ -46,7 +46,7 @@ async def greet(context: ToolContext, greeting: str = "Hello") -> str:
 
 
 @tool
-async def think(context: ToolContext) -> str:
+async def think(context: Context) -> str:
     """Ask the client's model."""
     answer = await context.sample({"messages": [], "maxTokens": 5})
     return str(answer["content"]["text"])
@@ -84,48 +84,48 @@ def question(answer: Message) -> tuple[str, dict[str, Any], str]:
 
 def test_a_state_gives_back_what_was_sealed() -> None:
     answers = {"a": {"x": [1.5, None, "é\ud800"]}, "b": None}
-    rounds = Rounds(KEY)
-    assert rounds.unseal("call", rounds.seal("call", answers)) == answers
+    rounds = RequestState(KEY)
+    assert rounds.verify("call", rounds.sign("call", answers)) == answers
 
 
 def test_another_process_with_the_same_key_reads_it_and_one_with_another_does_not() -> None:
-    state = Rounds(KEY).seal("call", {})
-    assert Rounds(KEY).unseal("call", state) == {}
+    state = RequestState(KEY).sign("call", {})
+    assert RequestState(KEY).verify("call", state) == {}
     with pytest.raises(RequestError, match="requestState is not what this server gave"):
-        Rounds(b"x" * 32).unseal("call", state)
+        RequestState(b"x" * 32).verify("call", state)
 
 
 def test_a_state_is_good_for_ten_minutes() -> None:
     now = 1000.0
-    rounds = Rounds(KEY, lambda: now)
-    state = rounds.seal("call", {})
+    rounds = RequestState(KEY, lambda: now)
+    state = rounds.sign("call", {})
     now += EXPIRY
-    assert (EXPIRY, rounds.unseal("call", state)) == (600, {})
+    assert (EXPIRY, rounds.verify("call", state)) == (600, {})
     now += 0.001
     with pytest.raises(RequestError, match="requestState has expired") as caught:
-        rounds.unseal("call", state)
+        rounds.verify("call", state)
     assert caught.value.code == -32602
 
 
 def test_a_state_belongs_to_its_call() -> None:
-    rounds = Rounds(KEY)
+    rounds = RequestState(KEY)
     with pytest.raises(RequestError, match="requestState belongs to another call"):
-        rounds.unseal("other", rounds.seal("call", {}))
+        rounds.verify("other", rounds.sign("call", {}))
 
 
 @pytest.mark.parametrize("state", ["", ".", "x", "é\ud800", "a.b", ".".join(["QQ==", "0" * 64])])
 def test_anything_else_is_no_state(state: str) -> None:
     with pytest.raises(RequestError, match="requestState is not what this server gave"):
-        Rounds(KEY).unseal("call", state)
+        RequestState(KEY).verify("call", state)
 
 
 def test_every_changed_character_is_noticed() -> None:
-    rounds = Rounds(KEY)
-    state = rounds.seal("call", {"a": {"action": "decline"}})
+    rounds = RequestState(KEY)
+    state = rounds.sign("call", {"a": {"action": "decline"}})
     for index, character in enumerate(state):
         changed = state[:index] + ("A" if character != "A" else "B") + state[index + 1 :]
         with pytest.raises(RequestError):
-            rounds.unseal("call", changed)
+            rounds.verify("call", changed)
 
 
 def test_a_digest_is_the_same_however_the_values_are_spelled() -> None:
@@ -281,7 +281,7 @@ async def test_questions_of_several_tasks_go_out_together_and_each_gets_its_own_
     """Trio runs tasks in no order: a question is known by what it asks."""
 
     @tool
-    async def both(context: ToolContext) -> list[str]:
+    async def both(context: Context) -> list[str]:
         found: dict[str, str] = {}
 
         async def one(message: str) -> None:
@@ -306,7 +306,7 @@ async def test_questions_of_several_tasks_go_out_together_and_each_gets_its_own_
 
 async def test_the_same_question_may_be_asked_twice() -> None:
     @tool
-    async def twice(context: ToolContext) -> str:
+    async def twice(context: Context) -> str:
         first = await context.elicit("Again?", Name)
         second = await context.elicit("Again?", Name)
         return f"{first.content.name} {second.content.name}"
@@ -321,7 +321,7 @@ async def test_another_question_in_the_next_run_is_never_given_the_old_answer() 
     asked = iter(["Delete one file?", "Delete everything?", "Delete everything?"])
 
     @tool
-    async def fickle(context: ToolContext) -> str:
+    async def fickle(context: Context) -> str:
         message = next(asked)
         return f"{message} {(await context.elicit(message, Name)).content.name}"
 
@@ -361,7 +361,7 @@ async def test_an_empty_elicitation_capability_means_forms() -> None:
 
 
 @tool
-async def named(context: ToolContext) -> str:
+async def named(context: Context) -> str:
     RUNS.append("top")
     first = await context.ask("elicitation/create", {"message": str(len(RUNS))}, key="first")
     second = await context.ask("roots/list", {}, key="second")

@@ -1,4 +1,4 @@
-"""ToolContext in this process: progress goes to the caller, log messages to a logger, questions to nobody."""
+"""Context in this process: progress goes to the caller, log messages to a logger, questions to nobody."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from trio.testing import assert_checkpoints
 
 from tests.exposing import call, failure, said
-from trio_mcp import ToolContext, ToolResult, tool
+from trio_mcp import Context, ToolResult, tool
 from trio_mcp.tools.context import LEVELS
 
 Report = tuple[float, float | None, str | None]
@@ -32,7 +32,7 @@ class Heard:
 
 
 @tool
-async def step(context: ToolContext) -> str:
+async def step(context: Context) -> str:
     await context.progress(1)
     await context.progress(2.5, 4)
     await context.progress(2.5, 4, "not greater")
@@ -65,7 +65,7 @@ async def test_progress_that_nobody_wants_is_a_no_op() -> None:
 @pytest.mark.parametrize("numbers", [(float("nan"), None), (float("inf"), None), (1, float("nan"))])
 async def test_progress_that_json_cannot_say_is_a_value_error(numbers: Any) -> None:
     @tool
-    async def odd(context: ToolContext) -> None:
+    async def odd(context: Context) -> None:
         await context.progress(*numbers)
 
     assert (await failure(odd)).startswith("progress: expected finite numbers, got ")
@@ -88,7 +88,7 @@ async def test_each_call_counts_its_progress_anew() -> None:
 
 async def test_in_this_process_nothing_is_known_of_a_client() -> None:
     @tool
-    async def who(context: ToolContext) -> list[Any]:
+    async def who(context: Context) -> list[Any]:
         return [context.client_info, dict(context.meta), context.principal]
 
     assert (await who.call(None)).structured == [None, {}, None]
@@ -96,7 +96,7 @@ async def test_in_this_process_nothing_is_known_of_a_client() -> None:
 
 async def test_a_log_message_goes_to_a_logger(caplog: pytest.LogCaptureFixture) -> None:
     @tool
-    async def chat(context: ToolContext) -> None:
+    async def chat(context: Context) -> None:
         await context.log("warning", {"a": 1})
 
     caplog.set_level(logging.DEBUG, "trio_mcp.tools")
@@ -106,7 +106,7 @@ async def test_a_log_message_goes_to_a_logger(caplog: pytest.LogCaptureFixture) 
 
 async def test_an_unknown_level_is_a_value_error_that_names_the_levels() -> None:
     @tool
-    async def chat(context: ToolContext) -> None:
+    async def chat(context: Context) -> None:
         await context.log("loud", "x")
 
     text = await failure(chat)
@@ -118,7 +118,7 @@ async def test_an_unknown_level_is_a_value_error_that_names_the_levels() -> None
 )
 async def test_in_this_process_nobody_can_be_asked(asking: str, what: str) -> None:
     @tool
-    async def ask(context: ToolContext) -> None:
+    async def ask(context: Context) -> None:
         if asking == "elicit":
             await context.elicit("Who?", Form)
         await context.sample({"messages": [], "maxTokens": 1})
@@ -141,7 +141,7 @@ async def test_in_this_process_nobody_can_be_asked(asking: str, what: str) -> No
 )
 async def test_what_a_client_cannot_be_asked_is_said(method: str, text: str) -> None:
     @tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return str(await context.ask(method, {}))
 
     assert (await ask.call(None)) == ToolResult(text, is_error=True)
@@ -149,7 +149,7 @@ async def test_what_a_client_cannot_be_asked_is_said(method: str, text: str) -> 
 
 async def test_every_word_of_a_context_is_a_checkpoint_over_a_connection() -> None:
     @tool
-    async def speak(context: ToolContext) -> str:
+    async def speak(context: Context) -> str:
         with assert_checkpoints():
             await context.log("emergency", "x")
         with assert_checkpoints():
@@ -161,4 +161,4 @@ async def test_every_word_of_a_context_is_a_checkpoint_over_a_connection() -> No
 
 
 def test_the_repr_says_whose_it_is() -> None:
-    assert repr(ToolContext(None)) == "<ToolContext of NoneType>"  # type: ignore[arg-type]
+    assert repr(Context(None)) == "<Context of NoneType>"  # type: ignore[arg-type]

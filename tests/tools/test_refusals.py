@@ -11,7 +11,7 @@ import attrs
 import msgspec
 import pytest
 
-from trio_mcp import Policy, ToolContext, raw_tool, tool
+from trio_mcp import Context, Policy, raw_tool, tool
 
 
 def refusal(function: Callable[..., Any], **options: Any) -> str:
@@ -63,7 +63,7 @@ def test_a_union_that_json_cannot_tell_apart_is_refused() -> None:
     assert "stroke: animal: Type unions may not contain more than one" in refusal(stroke)
 
 
-@pytest.mark.parametrize("kind", [object, complex, Callable, ToolContext | None], ids=str)
+@pytest.mark.parametrize("kind", [object, complex, Callable, Context | None], ids=str)
 def test_a_type_without_a_schema_is_refused(kind: Any) -> None:
     def take(thing: Any) -> None: ...
 
@@ -145,15 +145,15 @@ def test_an_annotation_that_cannot_be_resolved_is_refused() -> None:
 
 
 def test_a_tool_context_on_a_plain_function_is_refused() -> None:
-    def plain(context: ToolContext) -> None: ...
+    def plain(context: Context) -> None: ...
 
-    assert "plain: context: a ToolContext is for async functions" in refusal(plain)
+    assert "plain: context: a Context is for async functions" in refusal(plain)
 
 
 def test_a_second_tool_context_is_refused() -> None:
-    async def two(one: ToolContext, other: ToolContext) -> None: ...
+    async def two(one: Context, other: Context) -> None: ...
 
-    assert refusal(two).endswith("two: other: there is a ToolContext already")
+    assert refusal(two).endswith("two: other: there is a Context already")
 
 
 def test_a_default_that_json_cannot_say_is_refused() -> None:

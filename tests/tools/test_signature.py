@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.exposing import as_json, call, listed, said
-from trio_mcp import ToolContext, tool
+from trio_mcp import Context, tool
 
 
 class Colour(enum.Enum):
@@ -242,18 +242,18 @@ async def test_a_parameter_may_have_any_other_name(name: str) -> None:
 
 
 async def test_a_tool_context_is_injected_and_not_in_the_schema() -> None:
-    async def take(a: int, context: ToolContext, b: int = 1) -> str:
+    async def take(a: int, context: Context, b: int = 1) -> str:
         return f"{a} {b} {type(context).__name__}"
 
     assert list((await schema_of(take))["properties"]) == ["a", "b"]
-    assert await said(take, {"a": 1}) == "1 1 ToolContext"
+    assert await said(take, {"a": 1}) == "1 1 Context"
 
 
 async def test_a_tool_context_may_be_keyword_only_and_have_a_default() -> None:
-    async def take(*, context: ToolContext = None) -> str:  # type: ignore[assignment]
+    async def take(*, context: Context = None) -> str:  # type: ignore[assignment]
         return type(context).__name__
 
-    assert await said(take) == "ToolContext"
+    assert await said(take) == "Context"
 
 
 class Counter:
@@ -267,7 +267,7 @@ class Counter:
         self.count += number
         return self.count
 
-    async def tell(self, context: ToolContext) -> int:
+    async def tell(self, context: Context) -> int:
         return self.count
 
     @classmethod

@@ -13,12 +13,12 @@ from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 from tests.exposing import ERAS
 from tests.turns import Hall, calls, open_toolbox, run_one, texts
 from trio_mcp import (
+    Context,
     Image,
     Policy,
     Text,
     Toolbox,
     ToolCall,
-    ToolContext,
     ToolOutcome,
     ToolResult,
     raw_tool,
@@ -362,7 +362,7 @@ async def test_a_toolbox_can_be_used_again_in_another_run_of_trio() -> None:
 
 async def test_progress_of_a_tool_in_a_toolbox_goes_nowhere_and_costs_nothing() -> None:
     @tool
-    async def count(context: ToolContext) -> str:
+    async def count(context: Context) -> str:
         for step in range(3):
             await context.progress(step)
         return "counted"

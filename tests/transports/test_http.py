@@ -1,4 +1,4 @@
-"""HttpWire by itself: which transport it takes, and what its headers are."""
+"""Endpoint by itself: which transport it takes, and what its headers are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.raw_http import Line, listen
 from trio_mcp import Server, open_connection
 from trio_mcp.http.pool import Http1Transport
 from trio_mcp.transports.streamable import endpoint as http
-from trio_mcp.transports.streamable.endpoint import HttpWire
+from trio_mcp.transports.streamable.endpoint import Endpoint
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -48,7 +48,7 @@ async def test_where_the_environment_names_a_proxy_httpxs_own_transport_serves(
         return made[0]
 
     monkeypatch.setattr(http, "_default_transport", watched)
-    wire = HttpWire(Server("s", url="http://www.example.com/mcp"))
+    wire = Endpoint(Server("s", url="http://www.example.com/mcp"))
     assert isinstance(made[0], Http1Transport) is ours
     await wire.aclose()
 
@@ -69,7 +69,7 @@ async def test_behind_a_proxy_nothing_waits_for_a_free_connection(
 
     listener = await listen(nursery, proxy)
     monkeypatch.setenv("http_proxy", listener.url)
-    wire = HttpWire(Server("s", url="http://www.example.com/mcp"))
+    wire = Endpoint(Server("s", url="http://www.example.com/mcp"))
 
     async def get() -> None:
         async with await wire.send("GET", {"Accept": "text/event-stream"}) as reply:
@@ -92,7 +92,7 @@ async def test_the_users_headers_replace_those_that_are_not_the_protocols(nurser
 
     listener = await listen(nursery, serve)
     for headers in ({"USER-AGENT": "mine", "Host": "other"}, lambda: {"User-agent": "mine", "hOST": "other"}):
-        wire = HttpWire(Server("s", url=listener.url, headers=headers))
+        wire = Endpoint(Server("s", url=listener.url, headers=headers))
         async with await wire.send("GET", {"Accept": "text/event-stream"}):
             pass
         await wire.aclose()

@@ -221,7 +221,7 @@ async def test_an_outer_cancel_takes_the_callers_first_and_their_notices_are_sti
                 outer.start_soon(call.run)
             assert [(await peer.take())["id"] for _ in calls] == [1, 2, 3]
             outer.cancel_scope.cancel()
-            transport.close(let_leave=True)
+            transport.close(drain_cancelled=True)
         told = [(await peer.take())["params"]["requestId"] for _ in calls]
     assert sorted(told) == [1, 2, 3]
     assert all(call.result is None and call.error is None for call in calls)

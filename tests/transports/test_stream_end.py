@@ -71,7 +71,7 @@ async def test_close_may_be_called_often_and_after_the_end() -> None:
     async with talking() as talk:
         for _ in range(3):
             talk.transport.close()
-            talk.transport.close(let_leave=True)
+            talk.transport.close(drain_cancelled=True)
             await wait_all_tasks_blocked()
     talk.transport.close()
     assert talk.heard.ends == [None]
@@ -140,7 +140,7 @@ async def test_requests_that_are_being_cancelled_get_a_moment_to_leave(autojump_
         await talk.peer.send({"method": "notifications/progress", "params": {"progressToken": 1}})
         await wait_all_tasks_blocked()
         call.scope.cancel()
-        talk.transport.close(let_leave=True)
+        talk.transport.close(drain_cancelled=True)
         assert (await talk.peer.take())["params"]["requestId"] == request["id"]
         assert await call.outcome() is None
         with pytest.raises(EndOfInput):
@@ -151,7 +151,7 @@ async def test_requests_that_are_being_cancelled_get_a_moment_to_leave(autojump_
 async def test_a_request_that_does_not_leave_fails_after_flush_grace(autojump_clock: MockClock) -> None:
     async with talking(limit=100) as talk:
         call, _ = await talk.ask()
-        talk.transport.close(let_leave=True)
+        talk.transport.close(drain_cancelled=True)
         assert isinstance(await call.outcome(), trio.ClosedResourceError)
         assert trio.current_time() == FLUSH_GRACE
 
@@ -159,7 +159,7 @@ async def test_a_request_that_does_not_leave_fails_after_flush_grace(autojump_cl
 async def test_a_request_that_is_answered_while_others_leave_has_its_answer() -> None:
     async with talking() as talk:
         call, request = await talk.ask()
-        talk.transport.close(let_leave=True)
+        talk.transport.close(drain_cancelled=True)
         await talk.peer.answer(request, "in time")
         assert await call.outcome() == b'"in time"'
 
@@ -167,7 +167,7 @@ async def test_a_request_that_is_answered_while_others_leave_has_its_answer() ->
 async def test_new_requests_are_refused_while_others_leave() -> None:
     async with talking() as talk:
         call, _ = await talk.ask()
-        talk.transport.close(let_leave=True)
+        talk.transport.close(drain_cancelled=True)
         assert isinstance(await talk.start().outcome(), trio.ClosedResourceError)
         assert not call.over.is_set()
 

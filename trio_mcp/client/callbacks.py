@@ -21,7 +21,7 @@ WAITING = 1000
 Item = TypeVarTuple("Item")
 
 
-class Delivery(Generic[*Item]):
+class Callback(Generic[*Item]):
     """Items on their way to one function. The task that brings them is there only while there are some."""
 
     def __init__(self, function: Callable[[*Item], object], what: str) -> None:
@@ -56,7 +56,7 @@ class Delivery(Generic[*Item]):
         with trio.CancelScope(shield=True):
             while items:
                 try:
-                    _in_the_open(self._function, items.popleft())
+                    _call_interruptible(self._function, items.popleft())
                 except Exception:  # a user's function must not end the connection
                     logger.exception("%s raised", self._what)
                 await trio.lowlevel.checkpoint()
@@ -64,6 +64,6 @@ class Delivery(Generic[*Item]):
 
 
 @trio.lowlevel.disable_ki_protection
-def _in_the_open(function: Callable[[*Item], object], item: tuple[*Item]) -> None:
+def _call_interruptible(function: Callable[[*Item], object], item: tuple[*Item]) -> None:
     """A user's function is where a KeyboardInterrupt may hit."""
     function(*item)

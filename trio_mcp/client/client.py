@@ -22,7 +22,7 @@ from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from ..transports.base import Handlers, Transport
 from .connection import Connection
-from .features.questions import Asking
+from .features.questions import PendingElicitations
 from .features.tool_watch import Changes
 from .features.tools import Entries, choose_tools, judge_entries, list_entries
 from .headers import RequestHeaders
@@ -62,8 +62,8 @@ class Client:
         self._nursery: trio.Nursery
         self._relisting = trio.Lock()
         self._gone = trio.Event()
-        self._asking = Asking(options.elicitor, self._respond, self.start_soon)
-        elicit = self._asking.asked if options.elicitor.capabilities else None
+        self._elicitations = PendingElicitations(options.elicitor, self._respond, self.start_soon)
+        elicit = self._elicitations.handle if options.elicitor.capabilities else None
         self._redactor = NOTHING_SECRET if server is None else server.redactor
         self._inbound = Inbound(name, self.changes, options.log, self._respond, elicit, self._redactor)
         self.requests = Requests(options.elicitor, self._inbound, self._redactor)
@@ -122,7 +122,7 @@ class Client:
 
     async def _reinitialize(self) -> None:
         await reopen_session(self, self._transport, self._options)
-        self.changes.doubt()
+        self.changes.mark_maybe_stale()
 
     # --- the list of tools
 
@@ -174,7 +174,7 @@ class Client:
 
     async def listen(self, members: bytes) -> None:
         """Listen for changes until the server ends it."""
-        await self.requests.send("subscriptions/listen", members, "subscriptions/listen", standing=True)
+        await self.requests.send("subscriptions/listen", members, "subscriptions/listen", long_lived=True)
 
     # --- life and end
 
@@ -183,10 +183,10 @@ class Client:
         if not self._gone.is_set():
             self._nursery.start_soon(task, *args)
 
-    def close_soon(self, *, let_leave: bool = False) -> None:
+    def close_soon(self, *, drain_cancelled: bool = False) -> None:
         """Begin to end; see `Transport.close`."""
-        self._asking.stop()
-        self._transport.close(let_leave=let_leave)
+        self._elicitations.stop()
+        self._transport.close(drain_cancelled=drain_cancelled)
 
     async def wait_gone(self) -> None:
         """Wait until nothing of the connection is left."""
@@ -208,5 +208,5 @@ class Client:
         if isinstance(error, ServerStoppedError):
             self.error = error
             self.done.set()
-        self._asking.stop()
+        self._elicitations.stop()
         self.changes.close()

@@ -16,7 +16,7 @@ from ..errors import ProtocolError, RequestError
 from ..protocol.messages import METHOD_NOT_FOUND, Id, decode_json
 from ..redaction import Redactor
 from ..tools.context import OnProgress
-from .callbacks import Delivery
+from .callbacks import Callback
 from .features.tool_watch import Changes
 
 logger = logging.getLogger("trio_mcp.client")
@@ -51,7 +51,7 @@ class Inbound:
         self,
         name: str,
         changes: Changes,
-        log: Delivery[str, str | None, Any],
+        log: Callback[str, str | None, Any],
         respond: Callable[[Id, bytes | RequestError], None],
         elicit: Callable[[Id, bytes], None] | None,
         redactor: Redactor,

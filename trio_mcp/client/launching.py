@@ -17,7 +17,7 @@ Start = Callable[[Handlers, Callable[[str], None] | None], Awaitable[Transport]]
 
 
 @attrs.frozen(kw_only=True)
-class Link:
+class Launcher:
     """One server, as it can be started.
 
     `key` is how it is remembered which era it speaks; `hint` is added to the reason of a failed start; `restarts`
@@ -34,7 +34,7 @@ class Link:
     restarts: bool = True
 
 
-def link_to(server: Server) -> Link:
+def launcher_for(server: Server) -> Launcher:
     """A process of its own, or an endpoint.
 
     Raises:
@@ -42,14 +42,14 @@ def link_to(server: Server) -> Link:
     """
     if not isinstance(server, Server):
         raise InvalidServerError("server", f"expected a Server, got {type(server).__name__}")
-    return _stdio_link(server) if server.url is None else _http_link(server)
+    return _stdio_launcher(server) if server.url is None else _http_launcher(server)
 
 
-def _stdio_link(server: Server) -> Link:
+def _stdio_launcher(server: Server) -> Launcher:
     async def start(handlers: Handlers, on_stderr: Callable[[str], None] | None) -> Transport:
         return await StdioTransport.start(server, handlers, on_stderr)
 
-    return Link(
+    return Launcher(
         name=server.name,
         start=start,
         protocol=server.protocol,
@@ -60,7 +60,7 @@ def _stdio_link(server: Server) -> Link:
     )
 
 
-def _http_link(server: Server) -> Link:
+def _http_launcher(server: Server) -> Launcher:
     async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
         from ..transports.streamable.transport import (
             HttpTransport,  # loads httpx, which costs more than all the rest
@@ -69,7 +69,7 @@ def _http_link(server: Server) -> Link:
         await trio.lowlevel.checkpoint()
         return HttpTransport(server, handlers)
 
-    return Link(
+    return Launcher(
         name=server.name,
         start=start,
         protocol=server.protocol,

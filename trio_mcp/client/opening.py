@@ -28,7 +28,7 @@ from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
 from .features.elicitation import OnElicit
-from .launching import Link, link_to
+from .launching import Launcher, launcher_for
 from .negotiating import negotiate
 from .options import OnLog, Options
 
@@ -103,10 +103,10 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
-    link, options = _checked(
+    launcher, options = _checked(
         server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
     )
-    async with opened(link, options) as client:
+    async with opened(launcher, options) as client:
         yield client.connection
 
 
@@ -132,7 +132,7 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
-    link, options = _checked(
+    launcher, options = _checked(
         server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
     )
 
@@ -140,7 +140,7 @@ async def connect(
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
     async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
-        async with opened(link, options) as client:
+        async with opened(launcher, options) as client:
             task_status.started(client.connection)
             await client.wait_gone()
 
@@ -180,31 +180,31 @@ async def open_connections(
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
-    options: dict[str, tuple[Link, Options]] = {}
+    options: dict[str, tuple[Launcher, Options]] = {}
     for server in servers:
-        link, checked = _checked(
+        launcher, checked = _checked(
             server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
         )
-        if link.name in options:
-            raise InvalidServerError("name", f"two servers are called {link.name!r}")
-        options[link.name] = (link, checked)
+        if launcher.name in options:
+            raise InvalidServerError("name", f"two servers are called {launcher.name!r}")
+        options[launcher.name] = (launcher, checked)
     connections: dict[str, Connection] = {}
     failed: dict[str, Exception] = {}
     settled = trio.Event()
     over = trio.Event()
 
-    async def hold(link: Link, checked: Options) -> None:
+    async def hold(launcher: Launcher, checked: Options) -> None:
         try:
-            async with opened(link, checked) as client:
-                connections[link.name] = client.connection
+            async with opened(launcher, checked) as client:
+                connections[launcher.name] = client.connection
                 settle()
                 # The body dies first. Its end sets the event, whatever ends it: that is the bound.
                 with trio.CancelScope(shield=True):
                     await over.wait()
         except Exception as error:  # whatever it is, it costs this server alone, or leaves bare
-            if link.name in connections:  # open already: what goes wrong now is no failure to open
+            if launcher.name in connections:  # open already: what goes wrong now is no failure to open
                 raise
-            failed[link.name] = error
+            failed[launcher.name] = error
             if on_error == "warn":
                 logger.warning("%s", error)
             settle()
@@ -215,8 +215,8 @@ async def open_connections(
 
     async with bare_nursery() as nursery:
         try:
-            for link, checked in options.values():
-                nursery.start_soon(hold, link, checked)
+            for launcher, checked in options.values():
+                nursery.start_soon(hold, launcher, checked)
             if options:
                 await settled.wait()
             if failed and on_error == "raise":
@@ -228,21 +228,21 @@ async def open_connections(
             over.set()
 
 
-def _checked(server: Server, **wanted: Any) -> tuple[Link, Options]:
+def _checked(server: Server, **wanted: Any) -> tuple[Launcher, Options]:
     """What a program wants of one server, checked: nothing has been started yet."""
-    link = link_to(server)
-    return link, Options(server.name, server.redactor, **wanted)
+    launcher = launcher_for(server)
+    return launcher, Options(server.name, server.redactor, **wanted)
 
 
 @asynccontextmanager
-async def opened(link: Link, options: Options) -> AsyncIterator[Client]:
+async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Client]:
     """One connection, from its first start to the last thing gone."""
-    async with bare_nursery() as deliveries:
-        for delivery in options.deliveries:
-            delivery.begin(deliveries)
+    async with bare_nursery() as callbacks:
+        for delivery in options.callbacks:
+            delivery.begin(callbacks)
         try:
             async with bare_nursery() as nursery:
-                client = await _open(nursery, link, options)
+                client = await _open(nursery, launcher, options)
                 being_cancelled = False
                 try:
                     yield client
@@ -250,32 +250,34 @@ async def opened(link: Link, options: Options) -> AsyncIterator[Client]:
                     being_cancelled = True
                     raise
                 finally:
-                    client.close_soon(let_leave=being_cancelled)
+                    client.close_soon(drain_cancelled=being_cancelled)
                     nursery.cancel_scope.cancel()  # whoever still listens; the transport is shielded
         finally:
-            for delivery in options.deliveries:
+            for delivery in options.callbacks:
                 delivery.finish()
 
 
-async def _open(nursery: trio.Nursery, link: Link, options: Options) -> Client:
+async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> Client:
     """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
     starts: list[Client] = []
     try:
-        with trio.move_on_after(math.inf if link.start_timeout is None else link.start_timeout):
-            return await _negotiated(nursery, link, options, starts)
-        raise _start_error(link, f"it was not ready within {link.start_timeout:g} s (start_timeout)", starts)
+        with trio.move_on_after(math.inf if launcher.start_timeout is None else launcher.start_timeout):
+            return await _negotiated(nursery, launcher, options, starts)
+        raise _start_error(
+            launcher, f"it was not ready within {launcher.start_timeout:g} s (start_timeout)", starts
+        )
     except BaseException:
         for client in starts:
             client.close_soon()
         raise
 
 
-async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, starts: list[Client]) -> Client:
-    negotiation = Negotiation(link.protocol, ERAS.recall(link.key), restarts=link.restarts)
+async def _negotiated(nursery: trio.Nursery, launcher: Launcher, options: Options, starts: list[Client]) -> Client:
+    negotiation = Negotiation(launcher.protocol, ERAS.recall(launcher.key), restarts=launcher.restarts)
     on_stderr = None if options.stderr is None else options.stderr.put
     while True:
-        client = Client(link.server, link.name, options)
-        transport = await link.start(client.handlers, on_stderr)
+        client = Client(launcher.server, launcher.name, options)
+        transport = await launcher.start(client.handlers, on_stderr)
         client.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
         starts.append(client)
         decision, lost = await negotiate(
@@ -284,48 +286,48 @@ async def _negotiated(nursery: trio.Nursery, link: Link, options: Options, start
         if isinstance(decision, Agreed):
             break
         if not isinstance(decision, Restart):
-            ERAS.forget(link.key)
+            ERAS.forget(launcher.key)
             reason = decision.reason if isinstance(decision, Refused) else ""
-            raise _start_error(link, reason, starts, lost)
+            raise _start_error(launcher, reason, starts, lost)
     # A pinned era says nothing about what the server would rather speak.
-    if link.key is not None and link.protocol == "auto":
-        ERAS.remember(link.key, decision.era)
+    if launcher.key is not None and launcher.protocol == "auto":
+        ERAS.remember(launcher.key, decision.era)
     client.agree(decision)
     try:
         await client.prepare()
     except (AuthError, InvalidServerError):  # ours to mend: not the server's failure to start
         raise
     except ServerStoppedError as error:
-        raise _start_error(link, "", starts, error) from error
+        raise _start_error(launcher, "", starts, error) from error
     except MCPError as error:
-        failure = _start_error(link, f"tools/list failed: {error}", starts)
-        failure.__cause__ = _shown(error, link)
+        failure = _start_error(launcher, f"tools/list failed: {error}", starts)
+        failure.__cause__ = _shown(error, launcher)
     else:
         return client
     raise failure  # here, where the error is no context of it
 
 
 def _start_error(
-    link: Link, reason: str, starts: list[Client], lost: ServerStoppedError | None = None
+    launcher: Launcher, reason: str, starts: list[Client], lost: ServerStoppedError | None = None
 ) -> ServerStartError:
     """The error of a server that never came up. It tells the last start, with the stderr of both."""
     tails = [client.stderr_tail for client in starts]
     error = ServerStartError(
-        link.name,
-        (reason or (lost.reason if lost is not None else "")) + link.hint,
-        command=() if link.server is None else link.server.redacted_command,
+        launcher.name,
+        (reason or (lost.reason if lost is not None else "")) + launcher.hint,
+        command=() if launcher.server is None else launcher.server.redacted_command,
         returncode=None if lost is None else lost.returncode,
         stderr_tail=tails[-1] if tails else "",
         first_stderr_tail=tails[0] if len(tails) > 1 else "",
         junk=() if lost is None else lost.junk,
         status=None if lost is None else lost.status,
-        redactor=NOTHING_SECRET if link.server is None else link.server.redactor,
+        redactor=NOTHING_SECRET if launcher.server is None else launcher.server.redactor,
     )
     error.__cause__ = lost
     return error
 
 
-def _shown(cause: MCPError, link: Link) -> MCPError | None:
+def _shown(cause: MCPError, launcher: Launcher) -> MCPError | None:
     """A cause as a traceback may show it: not at all, where the server has repeated a secret in it."""
-    redactor = NOTHING_SECRET if link.server is None else link.server.redactor
+    redactor = NOTHING_SECRET if launcher.server is None else launcher.server.redactor
     return cause if redactor(str(cause)) == str(cause) else None

@@ -12,7 +12,7 @@ from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
-from .callbacks import Delivery
+from .callbacks import Callback
 from .features.elicitation import Elicitor, OnElicit
 
 #: The levels of notifications/message as Python's.
@@ -33,7 +33,7 @@ OnLog = Callable[[str, str | None, Any], object]
 
 
 class Options:
-    """The options of one connection, and the deliveries to its plain functions."""
+    """The options of one connection, and the callbacks to its plain functions."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class Options:
         self.elicitor = Elicitor(name, on_elicit)
         #: Whether the server is asked to send its log messages, all of them.
         self.wants_log = on_log is not None
-        self.log: Delivery[str, str | None, Any] = (
-            Delivery(_to_logger(name, redactor), "a log handler") if on_log is None else Delivery(on_log, "on_log")
+        self.log: Callback[str, str | None, Any] = (
+            Callback(_to_logger(name, redactor), "a log handler") if on_log is None else Callback(on_log, "on_log")
         )
-        self.stderr = None if on_stderr is None else Delivery(on_stderr, "on_stderr")
+        self.stderr = None if on_stderr is None else Callback(on_stderr, "on_stderr")
 
     @property
-    def deliveries(self) -> tuple[Delivery[Any], ...]:
+    def callbacks(self) -> tuple[Callback[Any], ...]:
         """Everything that needs a task of the connection."""
         return (self.log,) if self.stderr is None else (self.log, self.stderr)  # type: ignore[return-value] # any item
 

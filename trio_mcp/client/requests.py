@@ -71,14 +71,14 @@ class Requests:
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-        standing: bool = False,
+        long_lived: bool = False,
     ) -> bytes:
         """One request whose params have these encoded members (without braces); its result, undecoded.
 
-        `name` stands in errors about `meta`; `standing` is as in `Transport.request`.
+        `name` stands in errors about `meta`; `long_lived` is as in `Transport.request`.
         """
         try:
-            return bytes(await self._asking(method, members, name, meta, on_progress, standing=standing))
+            return bytes(await self._asking(method, members, name, meta, on_progress, long_lived=long_lived))
         except ProtocolError as error:
             error.redact(self._redactor)
             raise
@@ -91,7 +91,7 @@ class Requests:
         meta: Mapping[str, Any] | None,
         on_progress: OnProgress | None,
         *,
-        standing: bool = False,
+        long_lived: bool = False,
     ) -> Awaitable[Undecoded]:
         """What is to be awaited for one request. No coroutine of its own: each is held for as long as it waits."""
         token, deliver = None, None
@@ -100,10 +100,10 @@ class Requests:
         params = self.meta.params(members, name, given=meta, token=token)
         if self.headers is None and self.correct is None:
             return self._transport.request(
-                method, params, progress_token=token, on_progress=deliver, standing=standing
+                method, params, progress_token=token, on_progress=deliver, long_lived=long_lived
             )
         return self._asking_with_headers(
-            method, members, name, params, progress_token=token, on_progress=deliver, standing=standing
+            method, members, name, params, progress_token=token, on_progress=deliver, long_lived=long_lived
         )
 
     async def _asking_with_headers(

@@ -16,10 +16,10 @@ from attrs import frozen
 from ..errors import InvalidArgumentsError, SkippedToolError
 from ..models.result import ToolResult
 from ..models.tool import ToolAnnotations, ToolSpec, judge_entry
-from ..models.validation import worded
+from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import encode_json
-from ..tools.context import CallContext, ToolContext
+from ..tools.context import CallContext, Context
 from ..tools.failures import text_of
 from ..tools.policy import NO_POLICY, Policy
 from ..tools.tool import Arguments, Tool
@@ -73,7 +73,7 @@ def tool(
 
     Args:
         function: typed parameters, no `*args`, `**kwargs` or positional-only ones. A parameter of an async
-            function annotated `ToolContext` is injected.
+            function annotated `Context` is injected.
         name: `[A-Za-z0-9_.-]{1,64}`; the function's name when not given.
         title: a name for people.
         description: instead of the docstring's.
@@ -159,7 +159,7 @@ def _make(
     signature = Signature(function, of_parameters)
     if signature.context is not None and not inspect.iscoroutinefunction(function):
         raise TypeError(
-            f"{function.__qualname__}: {signature.context}: a ToolContext is for async functions: "
+            f"{function.__qualname__}: {signature.context}: a Context is for async functions: "
             "what it offers is awaited"
         )
     returns = Returns(function)
@@ -194,7 +194,7 @@ class _Local:
             keywords = {} if self.signature is None else self.signature.decode(encoded)
         except msgspec.ValidationError as error:
             schema = None if self.signature is None else self.signature.schema
-            return _failure(f'arguments for "{name}": {worded(error, schema)}')
+            return _failure(f'arguments for "{name}": {validation_message(error, schema)}')
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentsError(name, str(error)) from error
         except Exception as error:  # noqa: BLE001 - whatever the validators of a user's class raise
@@ -203,7 +203,7 @@ class _Local:
             call = partial(self.function, encoded)
         else:
             if self.signature.context is not None:
-                keywords[self.signature.context] = ToolContext(context)
+                keywords[self.signature.context] = Context(context)
             call = partial(self.function, **keywords)
         try:
             value = await (call() if _is_async(self.function) else _in_thread(call))
@@ -217,7 +217,7 @@ class _Local:
         except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
             reason = text_of(error)
             if isinstance(error, msgspec.ValidationError):
-                reason = worded(error, self.returns.schema)
+                reason = validation_message(error, self.returns.schema)
             return _failure(f'tool "{name}" returned a value that does not match its return type: {reason}')
 
 

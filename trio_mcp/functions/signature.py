@@ -20,13 +20,13 @@ from typing import Annotated, Any, get_args, get_origin
 import attrs
 import msgspec
 
-from ..tools.context import ToolContext
+from ..tools.context import Context
 
 
 class Signature:
     """What a function takes: `schema` for the listing, `decode` for a call.
 
-    `context` is the name of the parameter that takes the `ToolContext`, if there is one.
+    `context` is the name of the parameter that takes the `Context`, if there is one.
     """
 
     def __init__(self, function: Callable[..., Any], descriptions: dict[str, str]) -> None:
@@ -44,9 +44,9 @@ class Signature:
             if parameter.name not in hints:
                 raise refuse("it has no annotation")
             annotation = hints[parameter.name]
-            if annotation is ToolContext:
+            if annotation is Context:
                 if self.context is not None:
-                    raise refuse("there is a ToolContext already")
+                    raise refuse("there is a Context already")
                 self.context = parameter.name
                 continue
             check_type(annotation, refuse)

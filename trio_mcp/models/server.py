@@ -20,7 +20,7 @@ from attrs import Attribute, field, fields, frozen
 
 from ..errors import InvalidServerError
 from ..protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
-from ..redaction import SHOWN, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
+from ..redaction import MASK, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -319,11 +319,11 @@ class Server:
         if self.url is not None:
             shown["url"] = repr(self.redactor(redact_url(self.url)))
         if self.bearer_token is not None:
-            shown["bearer_token"] = repr(SHOWN)
+            shown["bearer_token"] = repr(MASK)
         for name in ("env", "headers"):
             values = getattr(self, name)
             if isinstance(values, dict):
-                shown[name] = repr(dict.fromkeys(values, SHOWN))
+                shown[name] = repr(dict.fromkeys(values, MASK))
         # A function's repr may show what it is bound to; these objects hold credentials.
         for name in ("headers", "auth", "http_transport"):
             value = getattr(self, name)

@@ -15,13 +15,13 @@ _FIELD = re.compile(r"object (missing required|contains unknown) field (.*)", re
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 
-def worded(error: msgspec.ValidationError, schema: dict[str, Any] | None = None) -> str:
+def validation_message(error: msgspec.ValidationError, schema: dict[str, Any] | None = None) -> str:
     """What a failed decoding means. Where the schema is given, the choices of an enum are named.
 
     >>> try:
     ...     msgspec.json.decode(b'{"a": "x"}', type=dict[str, int])
     ... except msgspec.ValidationError as error:
-    ...     worded(error)
+    ...     validation_message(error)
     '[...]: expected int, got str'
     """
     text = str(error)

@@ -100,13 +100,13 @@ class ModernCall(_Call):
 
     A question is known by what it asks: the answer to one never serves another, also where the function asks
     from several tasks, or asks something else when it runs again. One that the function names is known by that
-    name: a client that knows it may answer before it is asked (`unasked`).
+    name: a client that knows it may answer before it is asked (`preset_answers`).
     """
 
-    def __init__(self, *args: Any, answers: Mapping[str, Any], unasked: Mapping[str, Any]) -> None:
+    def __init__(self, *args: Any, answers: Mapping[str, Any], preset_answers: Mapping[str, Any]) -> None:
         super().__init__(*args)
         self._answers = dict(answers)
-        self._unasked = unasked
+        self._preset_answers = preset_answers
         self.questions: dict[str, Any] = {}
         self.missing: str | None = None
         self.scope = trio.CancelScope()
@@ -127,7 +127,7 @@ class ModernCall(_Call):
         else:
             answer = self._answers.get(key)
             if answer is None:
-                answer = self._unasked.get(key)
+                answer = self._preset_answers.get(key)
         if isinstance(answer, dict):
             self._answers[key] = answer
             await trio.lowlevel.checkpoint()

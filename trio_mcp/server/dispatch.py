@@ -42,7 +42,7 @@ from ..tools.tool import Tool
 from .call_context import LegacyCall, ModernCall, Peer
 from .params import SUPPORTED, Params, check_modern, read_params
 from .registry import ToolServer
-from .request_state import Rounds, digest
+from .request_state import RequestState, digest
 from .results import encode_result
 
 logger = logging.getLogger("trio_mcp.server")
@@ -76,7 +76,7 @@ class Session:
     ) -> None:
         self._server = server
         self._announce = announce
-        self._rounds = Rounds(signing_key or server.signing_key)
+        self._request_state = RequestState(signing_key or server.signing_key)
         self._version: str | None = None  # legacy: as agreed on in `initialize`
         self._client_info: dict[str, Any] | None = None
         self._capabilities: dict[str, Any] = {}
@@ -245,7 +245,7 @@ class Session:
             meta[META_CAPABILITIES],
             meta.get(META_LOG_LEVEL),
             answers=self._answers(params, peer.principal),
-            unasked=_given(params),
+            preset_answers=_given(params),
         )
         return partial(self._finish_modern, tool, params, call)
 
@@ -265,7 +265,7 @@ class Session:
                         **self._modern_members,
                         "resultType": "input_required",
                         "inputRequests": call.questions,
-                        "requestState": self._rounds.seal(_digest(params, call.principal), call.state),
+                        "requestState": self._request_state.sign(_digest(params, call.principal), call.state),
                     }
                 )
             return encode_result(result, "modern", self._server)
@@ -279,7 +279,7 @@ class Session:
             return {}
         if not isinstance(params.request_state, str):
             raise RequestError(INVALID_PARAMS, "requestState: expected a string")
-        answers = self._rounds.unseal(_digest(params, principal), params.request_state)
+        answers = self._request_state.verify(_digest(params, principal), params.request_state)
         given = _given(params)
         for key, answer in answers.items():
             if answer is None and isinstance(given.get(key), dict):

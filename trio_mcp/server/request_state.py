@@ -34,19 +34,19 @@ def _as_data(value: Any) -> Any:
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=_as_data).encode
 
 
-class Rounds:
+class RequestState:
     """Signs and reads the state of calls with one key."""
 
     def __init__(self, key: bytes, now: Callable[[], float] = time.time) -> None:
         self._key = key
         self._now = now
 
-    def seal(self, call: str, answers: dict[str, Any]) -> str:
+    def sign(self, call: str, answers: dict[str, Any]) -> str:
         """The state of a call with the answers so far."""
         payload = base64.urlsafe_b64encode(reencode_json([call, self._now() + EXPIRY, answers]))
         return f"{payload.decode()}.{self._sign(payload)}"
 
-    def unseal(self, call: str, state: str) -> dict[str, Any]:
+    def verify(self, call: str, state: str) -> dict[str, Any]:
         """The answers that a state holds.
 
         Raises:

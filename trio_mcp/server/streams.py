@@ -45,7 +45,7 @@ class StreamService:
                 on_notification=self._notified,
                 on_request=self._asked,
                 on_end=lambda _: None,
-                on_junk=self._puzzled,
+                on_junk=self._reject_invalid,
                 takes_batches=lambda: self._session.takes_batches,
             ),
             name=server.name,
@@ -69,7 +69,7 @@ class StreamService:
 
     def stop(self) -> None:
         """Take no new requests; what runs gets its grace."""
-        self._transport.stirred.set()
+        self._transport.wake_supervisor.set()
 
     async def run(self) -> None:
         """Serve until the client has sent its last byte, or `stop`; answers in flight get their grace, then go.
@@ -81,7 +81,7 @@ class StreamService:
                 self._nursery = handlers
                 nursery.start_soon(self._transport.read)
                 nursery.start_soon(self._transport.write)
-                await self._transport.stirred.wait()
+                await self._transport.wake_supervisor.wait()
                 self._nursery = None
                 # Questions to the client fail now: whoever waits for an answer waits in vain.
                 self._transport.close()
@@ -142,7 +142,7 @@ class StreamService:
             if id_ is not None and (scope := self._running.get(id_)) is not None:
                 scope.cancel()
 
-    def _puzzled(self, data: bytes) -> None:
+    def _reject_invalid(self, data: bytes) -> None:
         """A line that is no message: its sender is told, by its id where it has one."""
         if self._nursery is None:
             return

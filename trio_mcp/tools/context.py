@@ -1,6 +1,6 @@
 """What a running tool can say and ask: progress, log messages, questions to the user and to the model.
 
-A tool knows only `ToolContext`; what carries its words is a `CallContext`, which server/ implements once for
+A tool knows only `Context`; what carries its words is a `CallContext`, which server/ implements once for
 each era, and which does nothing much when a tool is called in its own process.
 """
 
@@ -65,7 +65,7 @@ class LocalCall:
         raise NotOfferedError({"elicitation/create": "elicitation", "roots/list": "roots"}.get(method, "sampling"))
 
 
-class ToolContext:
+class Context:
     """Injected into a tool's function where a parameter is annotated with it; it is not in the tool's schema.
 
     Attributes:
@@ -74,9 +74,9 @@ class ToolContext:
         principal: what the server's `authorize` returned (HTTP); else None.
 
     Example:
-        >>> from trio_mcp import ToolContext, tool
+        >>> from trio_mcp import Context, tool
         >>> @tool
-        ... async def count(to: int, context: ToolContext) -> int:
+        ... async def count(to: int, context: Context) -> int:
         ...     for step in range(to):
         ...         await context.progress(step + 1, total=to)
         ...     return to
@@ -87,7 +87,7 @@ class ToolContext:
         self._last: float | None = None
 
     def __repr__(self) -> str:
-        return f"<ToolContext of {type(self._call).__name__}>"
+        return f"<Context of {type(self._call).__name__}>"
 
     @property
     def client_info(self) -> Mapping[str, Any] | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ..errors import ProtocolError
 from ..models.elicitation import ElicitResult
-from ..models.validation import worded
+from ..models.validation import validation_message
 
 _PLAIN = ("string", "integer", "number", "boolean")
 
@@ -52,7 +52,7 @@ def read_answer(answer: Any, schema: type) -> ElicitResult:
     try:
         content: Any = msgspec.convert(answer.get("content") or {}, schema)
     except msgspec.ValidationError as error:
-        raise ProtocolError(f"the client's answer does not fit the form: {worded(error)}") from error
+        raise ProtocolError(f"the client's answer does not fit the form: {validation_message(error)}") from error
     return ElicitResult("accept", content)
 
 

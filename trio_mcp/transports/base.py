@@ -81,12 +81,12 @@ class Transport(Protocol):
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
-        standing: bool = False,
+        long_lived: bool = False,
     ) -> Undecoded:
         """Send one request; its result, undecoded.
 
         `on_progress` gets the params of each progress notification that bears `progress_token`. A cancelled
-        request tells the peer, unless it is not `cancellable` (initialize, the probe). One that is `standing`
+        request tells the peer, unless it is not `cancellable` (initialize, the probe). One that is `long_lived`
         stays open for long: an error without an id is not taken for its answer.
 
         Raises:
@@ -105,10 +105,10 @@ class Transport(Protocol):
     def negotiated(self, version: str) -> None:
         """The revision that both sides speak from now on."""
 
-    def close(self, *, let_leave: bool = False) -> None:
+    def close(self, *, drain_cancelled: bool = False) -> None:
         """Begin to end: no new requests; what is handed over is written; then `run` returns.
 
-        `let_leave` gives requests that are being cancelled a moment to say so; otherwise all still in flight
+        `drain_cancelled` gives requests that are being cancelled a moment to say so; otherwise all still in flight
         fail at once.
         """
 

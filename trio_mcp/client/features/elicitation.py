@@ -16,7 +16,7 @@ import msgspec
 from ...errors import ProtocolError, RequestError
 from ...models.elicitation import ElicitRequest, ElicitResult
 from ...models.result import InputRequired
-from ...models.validation import worded
+from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS, decode_json, encode_any, encode_json, reencode_json
 
@@ -24,7 +24,7 @@ logger = logging.getLogger("trio_mcp.client")
 
 OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]
 
-#: Rounds of one call in which the server may ask again; beyond it, it never means to finish.
+#: RequestState of one call in which the server may ask again; beyond it, it never means to finish.
 MAX_ROUNDS = 10
 
 _CANCEL = encode_json({"action": "cancel"})
@@ -142,7 +142,7 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            text = worded(error, msgspec.json.schema(kind))
+            text = validation_message(error, msgspec.json.schema(kind))
             raise ValueError(f"elicitation: {name}{text if text[0] == '[' else f': {text}'}") from None
     return filled
 

@@ -14,7 +14,7 @@ from .elicitation import Elicitor
 MAX_QUESTIONS = 16
 
 
-class Asking:
+class PendingElicitations:
     """Runs the program's `on_elicit` for a server that asks on its own.
 
     `respond` sends an answer; `start_soon` starts a task that ends with the connection at the latest.
@@ -32,7 +32,7 @@ class Asking:
         self._scopes: set[trio.CancelScope] = set()
         self._is_over = False
 
-    def asked(self, id_: Id, params: bytes) -> None:
+    def handle(self, id_: Id, params: bytes) -> None:
         """Answer one question, soon."""
 
         async def answer() -> None:

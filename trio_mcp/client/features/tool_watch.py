@@ -35,7 +35,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.noticed = 0  # changes, and doubts, so far
-        self.certain = 0  # the last of them that was a change
+        self.last_confirmed_change = 0  # the last of them that was a change
         self.listed = 0  # the last of them that the current list takes into account
         self.closed = False
         self.watchers = 0
@@ -50,10 +50,10 @@ class Changes:
 
     def notice(self) -> None:
         """The list has changed."""
-        self.doubt()
-        self.certain = self.noticed
+        self.mark_maybe_stale()
+        self.last_confirmed_change = self.noticed
 
-    def doubt(self) -> None:
+    def mark_maybe_stale(self) -> None:
         """The list may have changed."""
         self.noticed += 1
         self.moved.unpark_all()
@@ -61,7 +61,7 @@ class Changes:
     def acknowledge(self) -> None:
         """The server tells of changes from now on. What changed since the listing, nobody can say."""
         self.settled.set()
-        self.doubt()
+        self.mark_maybe_stale()
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -99,7 +99,7 @@ class ToolWatch:
             if self._seen == self._changes.noticed:
                 await self._changes.moved.park()
                 continue
-            certain, noticed = self._changes.certain > self._seen, self._changes.noticed
+            certain, noticed = self._changes.last_confirmed_change > self._seen, self._changes.noticed
             try:
                 await self._client.catch_up()
             except trio.ClosedResourceError:

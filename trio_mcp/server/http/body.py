@@ -59,7 +59,7 @@ def read_post(body: bytes) -> tuple[list[Incoming], bool]:
             return _batch(body), True
         return [_incoming(read_line(body, batches=_none_here)[0], body)], False
     except (ProtocolError, RecursionError):
-        raise _puzzled(body) from None
+        raise _reject_invalid(body) from None
 
 
 def _check_plain(body: bytes, is_batch: bool) -> None:
@@ -122,7 +122,7 @@ def _usable(id_: Any) -> Id | None:
     return id_
 
 
-def _puzzled(body: bytes) -> Refusal:
+def _reject_invalid(body: bytes) -> Refusal:
     try:
         value = decode_json(body)
     except (ProtocolError, RecursionError):

@@ -23,17 +23,17 @@ EVENT_HEADERS = (
 )
 
 
-class Mailbox:
+class EventQueue:
     """Messages for one stream of events, each encoded on one line."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._size = 0
-        self._stirred = trio.Event()
+        self._news = trio.Event()
         self._is_closed = False
 
     def __repr__(self) -> str:
-        return f"<Mailbox, {len(self._waiting)} waiting{', closed' if self._is_closed else ''}>"
+        return f"<EventQueue, {len(self._waiting)} waiting{', closed' if self._is_closed else ''}>"
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -49,13 +49,13 @@ class Mailbox:
         while len(self._waiting) > MOST_MESSAGES or (self._size > MOST_BYTES and len(self._waiting) > 1):
             if not self._drop_oldest():
                 break
-        self._stirred.set()
+        self._news.set()
         return True
 
     def close(self) -> None:
         """Nothing more will come; what waits is still sent."""
         self._is_closed = True
-        self._stirred.set()
+        self._news.set()
 
     def clear(self) -> None:
         """Nobody will read it: what waits is forgotten."""
@@ -68,8 +68,8 @@ class Mailbox:
         while not self._waiting:
             if self._is_closed:
                 return b""
-            self._stirred = trio.Event()
-            await self._stirred.wait()
+            self._news = trio.Event()
+            await self._news.wait()
         events = b"".join([b"data: %b\n\n" % line.rstrip(b"\n") for line, _ in self._waiting])
         self._waiting.clear()
         self._size = 0
@@ -85,20 +85,20 @@ class Mailbox:
 
 
 class Turn:
-    """One stream's turn at a mailbox that another may take over. `end` never cuts short what is being sent."""
+    """One stream's turn at a queue that another may take over. `end` never cuts short what is being sent."""
 
     def __init__(self) -> None:
         self.is_over = False
         self.waiting = trio.CancelScope()
 
     def end(self) -> None:
-        """Take nothing more from the mailbox."""
+        """Take nothing more from the queue."""
         self.is_over = True
         self.waiting.cancel()
 
 
-async def send_events(request: Request, mailbox: Mailbox, turn: Turn | None = None) -> None:
-    """Answer a request with what comes into the mailbox, until that is closed, or the turn ends.
+async def send_events(request: Request, queue: EventQueue, turn: Turn | None = None) -> None:
+    """Answer a request with what comes into the queue, until that is closed, or the turn ends.
 
     Raises:
         DisconnectedError: the client has gone.
@@ -111,7 +111,7 @@ async def send_events(request: Request, mailbox: Mailbox, turn: Turn | None = No
     while not turn.is_over:
         events: bytes | None = None
         with trio.move_on_after(KEEP_ALIVE) as turn.waiting:
-            events = await mailbox.take()
+            events = await queue.take()
         if events == b"" or (events is None and turn.is_over):
             break
         await request.write(b": still here\n\n" if events is None else events)

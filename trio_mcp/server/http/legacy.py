@@ -32,7 +32,7 @@ from ..params import cancelled_id
 from ..registry import ToolServer
 from .asgi import DisconnectedError, Request
 from .body import Incoming
-from .event_queue import Mailbox, Turn, send_events
+from .event_queue import EventQueue, Turn, send_events
 from .limits import Load
 
 logger = logging.getLogger("trio_mcp.server")
@@ -71,7 +71,7 @@ class HttpSession:
         self._uses = 0
         self._running: dict[Id, trio.CancelScope] = {}
         self._questions: PendingTable[_Question] = PendingTable()
-        self._own = Mailbox()  # what belongs to no request
+        self._own = EventQueue()  # what belongs to no request
         self._listening: Turn | None = None
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ class HttpSession:
     def _announce(self, method: str, params: bytes) -> None:
         self._own.put(notification_line(method, params), once=True)
 
-    async def ask(self, method: str, params: bytes, mailbox: Mailbox | None) -> bytes:
+    async def ask(self, method: str, params: bytes, queue: EventQueue | None) -> bytes:
         """Ask the client, on the stream of the call that asks where it can be, else on its own.
 
         Raises:
@@ -236,15 +236,15 @@ class HttpSession:
         line = request_line(id_, method, params)
         try:
             # basic/transports: "The server MUST send each of its JSON-RPC messages on only one of the streams".
-            if mailbox is None or not mailbox.put(line, droppable=False):
-                mailbox = self._own
-                if self._listening is None or not mailbox.put(line, droppable=False):
+            if queue is None or not queue.put(line, droppable=False):
+                queue = self._own
+                if self._listening is None or not queue.put(line, droppable=False):
                     raise ProtocolError(f"the client has no stream open for {method}")
             try:
                 with trio.move_on_after(self._patience):
                     await question.answered.wait()
             except trio.Cancelled:
-                mailbox.put(notification_line("notifications/cancelled", encode_json({"requestId": id_})))
+                queue.put(notification_line("notifications/cancelled", encode_json({"requestId": id_})))
                 raise
         finally:
             self._questions.forget(id_)
@@ -266,36 +266,36 @@ class _Reply:
         self._session = session
         self._left = len(requests)
         self._lines: list[bytes] = []
-        self._mailbox = Mailbox() if request.takes_events else None
+        self._queue = EventQueue() if request.takes_events else None
         self._streams = False
-        self._stirred = trio.Event()
+        self._news = trio.Event()
 
     def notify(self, method: str, params: bytes) -> None:
-        if self._mailbox is not None and self._left:
-            self._mailbox.put(notification_line(method, params))
-            self._stirred.set()
+        if self._queue is not None and self._left:
+            self._queue.put(notification_line(method, params))
+            self._news.set()
 
     async def ask(self, method: str, params: bytes) -> bytes:
-        self._stirred.set()
-        return await self._session.ask(method, params, self._mailbox if self._left else None)
+        self._news.set()
+        return await self._session.ask(method, params, self._queue if self._left else None)
 
     def answered(self, id_: Id, answer: bytes | RequestError | None) -> None:
         """One request is done; None: without an answer."""
         self._left -= 1
         if answer is not None:
             line = answer_line(id_, answer)
-            if self._streams and self._mailbox is not None:
-                self._mailbox.put(line, droppable=False)
+            if self._streams and self._queue is not None:
+                self._queue.put(line, droppable=False)
             else:
                 self._lines.append(line)
-        if self._left == 0 and self._mailbox is not None and self._streams:
-            self._mailbox.close()
-        self._stirred.set()
+        if self._left == 0 and self._queue is not None and self._streams:
+            self._queue.close()
+        self._news.set()
 
     def abandon(self) -> None:
         """Nobody hears it any more."""
-        if self._mailbox is not None:
-            self._mailbox.clear()
+        if self._queue is not None:
+            self._queue.clear()
 
     async def deliver(self, request: Request) -> None:
         """Answer the request, as things come.
@@ -303,18 +303,18 @@ class _Reply:
         Raises:
             DisconnectedError: the client has gone.
         """
-        while self._left and not self._mailbox:
-            self._stirred = trio.Event()
-            await self._stirred.wait()
-        if self._mailbox is None or (self._lines and not self._mailbox):
+        while self._left and not self._queue:
+            self._news = trio.Event()
+            await self._news.wait()
+        if self._queue is None or (self._lines and not self._queue):
             await self.respond(request)
             return
         self._streams = True
         for line in self._lines:
-            self._mailbox.put(line, droppable=False)
+            self._queue.put(line, droppable=False)
         if self._left == 0:
-            self._mailbox.close()
-        await send_events(request, self._mailbox)
+            self._queue.close()
+        await send_events(request, self._queue)
 
     async def respond(self, request: Request) -> None:
         """Answer with JSON: everything has been said."""

@@ -40,7 +40,7 @@ from ..registry import ToolServer
 from .asgi import DisconnectedError, Refusal, Request
 from .body import Incoming
 from .errors import invalid, refusal
-from .event_queue import Mailbox, send_events
+from .event_queue import EventQueue, send_events
 from .limits import Load
 
 logger = logging.getLogger("trio_mcp.server")
@@ -89,7 +89,7 @@ class Modern:
         if listens and not request.takes_events:
             error = RequestError(INVALID_REQUEST, "a subscription is a text/event-stream")
             raise refusal(406, incoming.id, error)
-        peer = _Peer(principal, Mailbox() if request.takes_events else None)
+        peer = _Peer(principal, EventQueue() if request.takes_events else None)
         work: bytes | Work | RequestError
         try:
             work = self._session.begin_checked(incoming.id, incoming.method, incoming.params, peer, "modern")
@@ -114,16 +114,16 @@ class Modern:
             async with trio.open_nursery() as nursery:
                 scope = nursery.cancel_scope
 
-                async def stream(mailbox: Mailbox) -> None:
+                async def stream(queue: EventQueue) -> None:
                     try:
-                        await send_events(request, mailbox)
+                        await send_events(request, queue)
                         sent.set()
                     except DisconnectedError:
                         scope.cancel()
 
                 # streamable-http: "closing the SSE response stream" is how a client cancels its request.
                 nursery.start_soon(request.cancel_when_gone, scope)
-                peer.stream_by(lambda mailbox: nursery.start_soon(stream, mailbox))
+                peer.stream_by(lambda queue: nursery.start_soon(stream, queue))
                 try:
                     answer = await work()
                 except RequestError as error:
@@ -201,42 +201,42 @@ class Modern:
 class _Peer:
     """The way back to the client of one request: events, from the first that there is."""
 
-    def __init__(self, principal: Any, mailbox: Mailbox | None) -> None:
+    def __init__(self, principal: Any, queue: EventQueue | None) -> None:
         self.principal = principal
-        self._mailbox = mailbox
-        self._stream: Callable[[Mailbox], None] | None = None
+        self._queue = queue
+        self._stream: Callable[[EventQueue], None] | None = None
         self._streams = False
 
     def notify(self, method: str, params: bytes) -> None:
-        if self._mailbox is not None:
+        if self._queue is not None:
             is_change = method == "notifications/tools/list_changed"
-            self._mailbox.put(notification_line(method, params), once=is_change)
+            self._queue.put(notification_line(method, params), once=is_change)
             self._begin()
 
     async def ask(self, method: str, params: bytes) -> bytes:
         raise NotImplementedError("in this era clients are asked by the answer")
 
-    def stream_by(self, stream: Callable[[Mailbox], None]) -> None:
+    def stream_by(self, stream: Callable[[EventQueue], None]) -> None:
         """How events are sent, once there are some."""
         self._stream = stream
         self._begin()
 
     def end(self, line: bytes) -> bool:
         """The answer: whether it is sent as an event."""
-        if self._mailbox is None or not self._streams:
+        if self._queue is None or not self._streams:
             return False
-        self._mailbox.put(line, droppable=False)
-        self._mailbox.close()
+        self._queue.put(line, droppable=False)
+        self._queue.close()
         return True
 
     def leave(self) -> None:
         """Nothing more is heard, whatever a task says that has outlived its call."""
-        self._mailbox = None
+        self._queue = None
 
     def _begin(self) -> None:
-        if self._mailbox and self._stream is not None and not self._streams:
+        if self._queue and self._stream is not None and not self._streams:
             self._streams = True
-            self._stream(self._mailbox)
+            self._stream(self._queue)
 
 
 def _arguments(params: Params) -> Any:

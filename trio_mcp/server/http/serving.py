@@ -66,7 +66,7 @@ def asgi_app(
         allowed_origins: the origins whose web pages may send requests, such as "https://example.com"; `"*"` for
             any. None: as with `allowed_hosts`. Requests without an `Origin` come from no web page.
         authorize: async, is given the headers of each request, names in lower case. What it returns is the
-            `principal` of `ToolContext`; what it raises refuses the request with 401 and a challenge, for which
+            `principal` of `Context`; what it raises refuses the request with 401 and a challenge, for which
             an `AuthError` says more. Sessions and questions belong to one principal: return something that is
             equal from one request to the next, such as a user's name.
         signing_key: takes the place of the server's own, at least 16 bytes.

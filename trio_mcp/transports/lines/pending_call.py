@@ -17,14 +17,14 @@ PROGRESS_WAITING = 1000
 class PendingCall:
     """Made, and slept on, by the task that makes the request; woken by the task that reads the stream.
 
-    `standing` is as in `Transport.request`; `answer` is the undecoded result, or the exception to raise;
+    `long_lived` is as in `Transport.request`; `answer` is the undecoded result, or the exception to raise;
     `progress` the params that wait to be delivered. Thousands may wait: it holds no more than every call needs.
     """
 
-    __slots__ = ("_task", "answer", "progress", "standing")
+    __slots__ = ("_task", "answer", "long_lived", "progress")
 
-    def __init__(self, standing: bool = False) -> None:
-        self.standing = standing
+    def __init__(self, long_lived: bool = False) -> None:
+        self.long_lived = long_lived
         self.answer: Undecoded | Exception | None = None
         self.progress: deque[bytes] | None = None
         self._task = trio.lowlevel.current_task()

@@ -89,7 +89,7 @@ class StreamTransport:
         self._warned_of: set[str] = set()
         self._left = trio.lowlevel.ParkingLot()
         #: Something has happened to the stream that ends the connection, or `close` was called.
-        self.stirred = trio.Event()
+        self.wake_supervisor = trio.Event()
         #: Why the connection cannot go on, where the peer is at fault; what merely ended has no reason here.
         self.failure: str | None = None
         #: Clipped samples of lines that were no messages.
@@ -110,7 +110,7 @@ class StreamTransport:
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
-        standing: bool = False,
+        long_lived: bool = False,
     ) -> Undecoded:
         """See `Transport.request`. `headers` are for HTTP alone."""
         # What is cancelled from the start does not happen: the tool may be one that deletes.
@@ -119,7 +119,7 @@ class StreamTransport:
             await trio.lowlevel.checkpoint()
             await self._outbox.wait_room()
             self._check_open()
-        call = PendingCall(standing)
+        call = PendingCall(long_lived)
         id_ = self._pending.add(call)
         if progress_token is not None and on_progress is not None:
             self._by_token[progress_token] = call
@@ -199,7 +199,7 @@ class StreamTransport:
         try:
             self._outbox.put(line, key, at_once=at_once)
         except OSError:
-            self.stirred.set()  # whoever supervises finds out why the pipe broke
+            self.wake_supervisor.set()  # whoever supervises finds out why the pipe broke
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -217,7 +217,7 @@ class StreamTransport:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.read)
                     nursery.start_soon(self.write)
-                    await self.stirred.wait()
+                    await self.wake_supervisor.wait()
                     if self._closing:
                         await self.leave()
                         self.end(None)
@@ -248,7 +248,7 @@ class StreamTransport:
         last = buffer.finish()
         if last is not None:
             self._take(last)
-        self.stirred.set()
+        self.wake_supervisor.set()
 
     @trio.lowlevel.enable_ki_protection
     async def write(self) -> None:
@@ -257,16 +257,16 @@ class StreamTransport:
             await self._outbox.write()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._outbox.discard()
-            self.stirred.set()
+            self.wake_supervisor.set()
 
     # --- the end
 
-    def close(self, *, let_leave: bool = False) -> None:
+    def close(self, *, drain_cancelled: bool = False) -> None:
         """See `Transport.close`."""
         self._closing = True
-        if not let_leave:
+        if not drain_cancelled:
             self._fail_calls(None)
-        self.stirred.set()
+        self.wake_supervisor.set()
 
     async def leave(self) -> None:
         """Let requests leave that are being cancelled, and what was handed over be written: a bounded step."""
@@ -287,7 +287,7 @@ class StreamTransport:
 
     def _fail(self, reason: str) -> None:
         self.failure = self.failure or reason
-        self.stirred.set()
+        self.wake_supervisor.set()
 
     def _fail_calls(self, error: MCPError | None) -> None:
         for call in self._pending.take_all():
@@ -330,7 +330,7 @@ class StreamTransport:
             call = self._pending.resolve(message.id)
         elif error is not None and isinstance(read_error(error), RequestError):
             # basic: the id of an error is left out when it could not be read.
-            call = self._pending.resolve_only(lambda waiting: not waiting.standing)
+            call = self._pending.resolve_only(lambda waiting: not waiting.long_lived)
         else:
             self._unreadable(data)
             return

@@ -92,7 +92,7 @@ class StdioTransport(StreamTransport):
                     nursery.start_soon(self._read_output)
                     nursery.start_soon(self.write)
                     nursery.start_soon(self._read_stderr)
-                    await self.stirred.wait()
+                    await self.wake_supervisor.wait()
                     await self._conclude()
                     await self._process.stop(self._server.stop_timeout)
                     await self._wait_drained()
@@ -158,7 +158,7 @@ class StdioTransport(StreamTransport):
     @trio.lowlevel.enable_ki_protection
     async def _watch(self) -> None:
         await self._process.watch()
-        self.stirred.set()
+        self.wake_supervisor.set()
 
     @trio.lowlevel.enable_ki_protection
     async def _read_output(self) -> None:

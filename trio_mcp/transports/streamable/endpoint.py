@@ -30,7 +30,7 @@ MAX_REDIRECTS = 5
 TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
 
 
-class HttpWire:
+class Endpoint:
     """Sends requests to one endpoint. What is the same in each is made once."""
 
     def __init__(self, server: Server) -> None:

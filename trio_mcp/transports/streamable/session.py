@@ -12,7 +12,7 @@ import trio
 
 from ...errors import AuthError, MCPError, ServerStoppedError, renewed
 from ...protocol.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION
-from .endpoint import HttpWire
+from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Exchange
 from .reply import Reply, status_text
 from .sse import EventBuffer
@@ -53,7 +53,7 @@ class Session:
     def __init__(
         self,
         name: str,
-        wire: HttpWire,
+        wire: Endpoint,
         own: Callable[[], Exchange],
         reinitialize: Callable[[], Awaitable[None]],
         on_lost: Callable[[str, int | None], ServerStoppedError],

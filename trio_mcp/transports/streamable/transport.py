@@ -18,7 +18,7 @@ from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, no
 from ...protocol.pending import PendingTable
 from ...protocol.revisions import LEGACY_VERSIONS
 from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
-from .endpoint import HttpWire
+from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Counts, Exchange
 from .reply import Reply, status_text
 from .session import Session, SessionLostError
@@ -41,7 +41,7 @@ class HttpTransport:
     def __init__(self, server: Server, handlers: Handlers) -> None:
         self._name = server.name
         self._redactor = server.redactor
-        self._wire = HttpWire(server)
+        self._wire = Endpoint(server)
         self._handlers = handlers
         self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._lose)
         self._is_legacy = False
@@ -70,9 +70,9 @@ class HttpTransport:
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
         cancellable: bool = True,
-        standing: bool = False,
+        long_lived: bool = False,
     ) -> bytes:
-        """See `Transport.request`. Each request has its own response: it needs no `standing`."""
+        """See `Transport.request`. Each request has its own response: it needs no `long_lived`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self._check_open()
         exchange = self._exchange(progress_token, on_progress)
@@ -149,10 +149,10 @@ class HttpTransport:
                 nursery.cancel_scope.cancel()
             await self._wire.aclose()
 
-    def close(self, *, let_leave: bool = False) -> None:
+    def close(self, *, drain_cancelled: bool = False) -> None:
         """See `Transport.close`."""
         self._closing.set()
-        if not let_leave:
+        if not drain_cancelled:
             self._cut_off()
 
     def _cut_off(self) -> None:
