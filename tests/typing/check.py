@@ -37,9 +37,19 @@ def marked() -> Places:
 
 def by_mypy() -> Places:
     """The lines that mypy reports, in its strict mode."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary", *map(str, PROGRAMS)]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--no-error-summary",
+        *map(str, PROGRAMS),
+    ]
     printed = _run(command).stdout
-    return {(Path(name).name, int(line)) for name, line in re.findall(r"^(.+?):(\d+): error:", printed, re.MULTILINE)}
+    return {
+        (Path(name).name, int(line)) for name, line in re.findall(r"^(.+?):(\d+): error:", printed, re.MULTILINE)
+    }
 
 
 def by_pyright() -> Places:
