@@ -1,11 +1,10 @@
-"""Draws docs/architecture/rooms.svg: the rooms of the package in their layers, and the way of one call through them.
+"""Draws docs/architecture/rooms.svg: the rooms of the package in their layers, and the way of one call.
 
     python docs/architecture/draw.py            # draw it anew
     python docs/architecture/draw.py --check    # exit code 1 where the picture is not that of this tree
 
-The layers are read from the import contract in pyproject.toml, so the picture cannot say anything else than what
-import-linter holds. The stations of the ways are written down here; tests/docs/test_architecture.py makes these calls
-and compares the order in which the functions are entered.
+The layers are read from the import contract in pyproject.toml: the picture says what import-linter holds. The
+stations are those of ways.py; a test makes these calls, and compares the order in which functions are entered.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def picture() -> str:
 
 def _room(left: float, top: float, width: float, name: str) -> list[str]:
     return [
-        f"<rect x='{left:.1f}' y='{top:g}' width='{width:.1f}' height='{ROW}' rx='6' fill='#f6f8fa' stroke='{LINE}'/>",
+        _box(left, top, width, ROW, "#f6f8fa"),
         _text(left + 10, top + 19, name, bold=True, size=13, family=MONO),
         _text(left + 10, top + 36, ROOMS[name], size=11.5, fill=QUIET),
     ]
@@ -85,7 +84,7 @@ def _way(body: list[str], left: float, top: float, width: float, way: Way, tint:
                 f"stroke='{QUIET}' stroke-width='1.4' marker-end='url(#a)'/>"
             )
         body += [
-            f"<rect x='{left:.1f}' y='{top:g}' width='{width:.1f}' height='58' rx='6' fill='{tint}' stroke='{LINE}'/>",
+            _box(left, top, width, 58, tint),
             _text(left + 9, top + 17, f"{number}  {station.function}", bold=True, size=11.5, family=MONO),
             _text(left + 9, top + 33, station.file, size=11, family=MONO, fill=QUIET),
             _text(left + 9, top + 49, station.does, size=11.5),
@@ -94,11 +93,17 @@ def _way(body: list[str], left: float, top: float, width: float, way: Way, tint:
     return top
 
 
+def _box(left: float, top: float, width: float, height: float, fill: str) -> str:
+    place = f"x='{left:.1f}' y='{top:g}' width='{width:.1f}' height='{height:g}'"
+    return f"<rect {place} rx='6' fill='{fill}' stroke='{LINE}'/>"
+
+
 def _text(
     left: float, top: float, text: str, *, bold: bool = False, size: float = 12, family: str = "", fill: str = INK
 ) -> str:
-    weight = " font-weight='600'" if bold else ""
-    return f"<text x='{left:.1f}' y='{top:g}' font-size='{size:g}' fill='{fill}'{weight} {family}>{escape(text)}</text>"
+    weight = "600" if bold else "400"
+    look = f"font-size='{size:g}' fill='{fill}' font-weight='{weight}' {family}"
+    return f"<text x='{left:.1f}' y='{top:g}' {look}>{escape(text)}</text>"
 
 
 def main() -> int:
@@ -107,10 +112,7 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         if PICTURE.read_text(encoding="utf-8") == drawn:
             return 0
-        print(
-            "docs/architecture/rooms.svg is not that of this tree: python docs/architecture/draw.py",
-            file=sys.stderr,
-        )
+        sys.stderr.write("rooms.svg is not that of this tree: python docs/architecture/draw.py\n")
         return 1
     PICTURE.write_text(drawn, encoding="utf-8")
     return 0

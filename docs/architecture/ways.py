@@ -1,7 +1,7 @@
 """What the picture of the architecture says: a line about each room, and the stations of one call each way.
 
-A station is a function that every such call enters, in this order. Between the stations stand others; these are the
-ones that decide something.
+A station is a function that every such call enters, in this order. The call enters others between them; these are
+the ones that decide something.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WAYS = (
             Station("client/connection.py", "Connection.call_tool", "checks the name, encodes the arguments"),
             Station("client/requests.py", "Requests.call", "counts; answers questions, round by round"),
             Station(
-                "transports/lines/transport.py", "StreamTransport.request", "takes an id, sleeps until the answer"
+                "transports/lines/transport.py", "StreamTransport.request", "takes an id, waits for the answer"
             ),
             Station("transports/lines/outbox.py", "Outbox.put", "writes the line to the process, or queues it"),
             Station("protocol/framing.py", "LineBuffer.feed", "cuts what the process wrote into lines"),
@@ -70,13 +70,9 @@ WAYS = (
         (
             Station("client/connection.py", "Connection.call_tool", "checks the name, encodes the arguments"),
             Station("client/requests.py", "Requests.call", "counts; answers questions, round by round"),
-            Station(
-                "transports/streamable/transport.py", "HttpTransport.request", "one exchange for each request"
-            ),
+            Station("transports/streamable/transport.py", "HttpTransport.request", "one exchange a request"),
             Station("transports/streamable/endpoint.py", "Endpoint.send", "adds credentials, follows redirects"),
-            Station(
-                "http/pool.py", "Http1Transport.handle_async_request", "takes an idle connection or opens one"
-            ),
+            Station("http/pool.py", "Http1Transport.handle_async_request", "takes a connection, or opens one"),
             Station("transports/streamable/exchange.py", "Exchange.read", "reads JSON or events until the answer"),
             Station("protocol/messages.py", "read_line", "makes the body or event a message"),
             Station("models/result.py", "read_call_result", "makes the bytes a ToolResult"),

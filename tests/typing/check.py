@@ -1,9 +1,9 @@
-"""Has mypy and pyright look at mistakes.py and correct.py, as a program of a user's would be: `.ci/run` calls this.
+"""Has mypy and pyright look at mistakes.py and correct.py, as at a user's program. `.ci/run` calls this.
 
     python tests/typing/check.py
 
-Each line of mistakes.py that is marked has to be reported by both, and no other line by either. Then pyright counts
-how much of the public surface has a known type: all of it. Exit code 1 where something does not hold.
+Each line of mistakes.py that is marked has to be reported by both, and no other line by either. Then pyright
+counts how much of the public surface has a known type: all of it. Exit code 1 where something does not hold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What type checkers have to know of the public names: no line here may be reported (check.py). Nothing here runs."""
+"""What type checkers have to know of the public names: they may report no line (check.py). Nothing here runs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Nothing here runs. A line without a mark has to be correct.
 """
-# ruff: noqa
+# ruff: noqa - each line is a mistake
+# fmt: off
 
 from __future__ import annotations
 
