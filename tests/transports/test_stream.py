@@ -12,6 +12,7 @@ from trio.testing import assert_checkpoints, lockstep_stream_pair, memory_stream
 
 from tests.far_end import Message, Talk, byte_by_byte, talking
 from trio_mcp.errors import MCPError, ProtocolError, RequestError, ServerStoppedError
+from trio_mcp.transports.limits import LineLimits
 
 #: Whole, cut into single bytes, and without any buffer between the two sides.
 PAIRS = [memory_stream_pair, byte_by_byte, lockstep_stream_pair]
@@ -272,7 +273,7 @@ async def test_empty_lines_and_crlf_are_no_trouble(caplog: pytest.LogCaptureFixt
 
 
 async def test_a_line_over_the_cap_ends_it_and_what_came_before_is_delivered() -> None:
-    async with talking(max_line=100) as talk:
+    async with talking(limits=LineLimits(max_line=100)) as talk:
         (first, request), (second, _) = await talk.ask(), await talk.ask()
         answer = json.dumps({"id": request["id"], "result": {}}).encode()
         await talk.peer.send(answer + b"\n" + b"x" * 200)

@@ -10,17 +10,14 @@ import h11
 import httpx
 import trio
 
+from .limits import PoolLimits
 from .requests import STAND_INS, plain_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-#: Seconds after which an idle connection is not used any more: servers commonly close theirs after 5 to 75.
-IDLE_EXPIRY = 60.0
 #: How much is read at once.
 CHUNK = 64 * 1024
-#: Bytes that the head of a response may have, as in httpcore.
-MAX_HEAD = 100 * 1024
 
 Origin = tuple[bytes, bytes, int | None]
 Timeouts = dict[str, float | None]
@@ -44,19 +41,21 @@ class Http1Connection:
         stream: trio.abc.Stream,
         socket_stream: trio.SocketStream,
         origin: Origin,
+        limits: PoolLimits,
         plain: socket.socket | None = None,
     ) -> None:
         self.origin = origin
+        self._idle_expiry = limits.idle_expiry
         self._plain = plain
         self._idle_since = 0.0
         self._stream = stream
         self._socket = socket_stream.socket
-        self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.max_head)
 
     @property
     def is_expired(self) -> bool:
         """Whether it has been idle for too long."""
-        return trio.current_time() - self._idle_since > IDLE_EXPIRY
+        return trio.current_time() - self._idle_since > self._idle_expiry
 
     @property
     def is_usable(self) -> bool:

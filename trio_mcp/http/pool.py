@@ -18,18 +18,15 @@ import httpx
 import trio
 
 from .client_connection import Http1Connection, Origin, Timeouts, raise_as, within
-
-#: Seconds to connect, the name's look-up and the TLS handshake included, where the request says nothing.
-CONNECT_TIMEOUT = 10.0
-#: Idle connections that are kept for one origin: descriptors are few, and a new connection costs little.
-MAX_IDLE = 256
+from .limits import PoolLimits
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
     """Sends requests over HTTP/1.1.
 
     Args:
-        ssl_context: for https; made by `httpx.create_ssl_context()` when first needed, when not given.
+        ssl_context: for https; without one, `httpx.create_ssl_context()` makes it when it is first needed.
+        limits: other bounds than the usual ones.
 
     Example:
         >>> async def get(url):
@@ -37,8 +34,9 @@ class Http1Transport(httpx.AsyncBaseTransport):
         ...         return (await client.get(url)).text
     """
 
-    def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None = None, *, limits: PoolLimits | None = None) -> None:
         self._ssl_context = ssl_context
+        self._limits = limits or PoolLimits()
         self._idle: dict[Origin, list[Http1Connection]] = {}
         self._busy: set[Http1Connection] = set()
 
@@ -110,7 +108,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             plain = socket.socket(fileno=opened.socket.detach())
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if not is_secure:
-                return Http1Connection(stream, stream, origin, plain)
+                return Http1Connection(stream, stream, origin, self._limits, plain)
             tls = trio.SSLStream(
                 stream,
                 self._tls(),
@@ -122,10 +120,10 @@ class Http1Transport(httpx.AsyncBaseTransport):
             except BaseException:
                 stream.socket.close()
                 raise
-            return Http1Connection(tls, stream, origin)
+            return Http1Connection(tls, stream, origin, self._limits)
 
         try:
-            seconds = timeouts.get("connect", CONNECT_TIMEOUT)
+            seconds = timeouts.get("connect", self._limits.connect_timeout)
             return await within(seconds, httpx.ConnectTimeout, request, connect)
         except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
             raise httpx.ConnectError("the host is no legal name", request=request) from error
@@ -147,7 +145,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             return
         stack = self._idle.setdefault(connection.origin, [])
         stack.append(connection)
-        while len(stack) > MAX_IDLE or (stack and stack[0].is_expired):
+        while len(stack) > self._limits.max_idle or (stack and stack[0].is_expired):
             stack.pop(0).drop()
 
 

@@ -12,14 +12,7 @@ from collections.abc import Callable
 import trio
 
 from ...protocol.messages import Encoded, joined
-
-#: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
-#: callers, not their memory.
-FULL = 64 * 1024 * 1024
-#: The same for notices and answers, which cannot be held back: a peer that lets this much gather reads nothing.
-OVERFULL = FULL
-#: How much is joined into one write: a pipe's worth, so that the rest can still be taken back.
-BATCH = 64 * 1024
+from ..limits import LineLimits
 
 
 class Outbox:
@@ -29,9 +22,17 @@ class Outbox:
     nothing before it is written at once, without waking the writer.
     """
 
-    def __init__(self, send: trio.abc.SendStream, write_now: Callable[[bytes], int] | None = None) -> None:
+    def __init__(
+        self,
+        send: trio.abc.SendStream,
+        write_now: Callable[[bytes], int] | None = None,
+        *,
+        limits: LineLimits | None = None,
+    ) -> None:
+        limits = limits or LineLimits()
         self._send = send
         self._write_now = write_now
+        self._backlog, self._max_unread, self._batch = limits.backlog, limits.max_unread, limits.batch
         # By request id, or by an object of its own: in order. In pieces only where they are longer than a batch.
         self._lines: dict[object, Encoded] = {}
         self._size = 0
@@ -45,12 +46,12 @@ class Outbox:
     @property
     def is_full(self) -> bool:
         """Whether a new request must wait for room."""
-        return self._size >= FULL
+        return self._size >= self._backlog
 
     @property
     def is_overfull(self) -> bool:
         """Whether the peer has left so much unread that the connection is of no use."""
-        return self._unheld >= OVERFULL
+        return self._unheld >= self._max_unread
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +67,7 @@ class Outbox:
         if not self._is_read:
             return
         size = _size(line)
-        if size <= BATCH:
+        if size <= self._batch:
             line = joined(line)
             if at_once and self._write_now is not None and not self._lines and not self._writing:
                 written = self._write_now(line)
@@ -134,7 +135,7 @@ class Outbox:
             await self._waiting.park()
 
     def _take_batch(self) -> tuple[bytes, ...]:
-        if self._size <= BATCH:
+        if self._size <= self._batch:
             batch = b"".join(self._lines.values())  # type: ignore[arg-type] # so short that all are whole
             self._lines.clear()
             self._size = self._unheld = 0
@@ -143,7 +144,7 @@ class Outbox:
         size = 0
         for key, line in self._lines.items():
             length = _size(line)
-            if taken and size + length > BATCH:
+            if taken and size + length > self._batch:
                 break
             taken.append(key)
             size += length

@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from ...errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
-from ...protocol.framing import MAX_LINE, LineBuffer
+from ...protocol.framing import LineBuffer
 from ...protocol.messages import (
     Encoded,
     Id,
@@ -33,7 +33,8 @@ from ...protocol.messages import (
 )
 from ...protocol.pending import PendingTable, as_number
 from ...redaction import NOTHING_SECRET, Redactor
-from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from ..base import NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from ..limits import LineLimits
 from .outbox import Outbox
 from .pending_call import PendingCall
 
@@ -41,9 +42,6 @@ logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: a pipe's worth.
 CHUNK = 64 * 1024
-#: Of the lines that were no messages, this many are kept to be shown, each clipped.
-SAMPLES, SAMPLE_LENGTH = 5, 200
-
 
 UNREADABLE = object()  # stands for a token that is none
 
@@ -70,15 +68,16 @@ class StreamTransport:
         name: str,
         redactor: Redactor = NOTHING_SECRET,
         write_now: Callable[[bytes], int] | None = None,
-        max_line: int = MAX_LINE,
+        limits: LineLimits | None = None,
     ) -> None:
+        limits = limits or LineLimits()
         self._send = send
         self._receive = receive
         self._handlers = handlers
         self._name = name
         self._redactor = redactor
-        self._max_line = max_line
-        self._outbox = Outbox(send, write_now)
+        self._limits = limits
+        self._outbox = Outbox(send, write_now, limits=limits)
         self._pending: PendingTable[PendingCall] = PendingTable()
         self._by_token: dict[int | float | None, PendingCall] = {}
         self._closing = False  # by us: no new requests
@@ -228,20 +227,20 @@ class StreamTransport:
                 # Nothing where it has ended; after a bug of ours, nobody is left waiting.
                 self.end(ServerStoppedError(self._name, "the connection failed"))
             for stream in (self._send, self._receive):
-                with trio.move_on_after(FLUSH_GRACE):
+                with trio.move_on_after(self._limits.flush_grace):
                     await stream.aclose()
 
     @trio.lowlevel.enable_ki_protection
     async def read(self) -> None:
         """Read until the stream ends. Decides nothing but what a line means."""
-        buffer = LineBuffer(self._max_line)
+        buffer = LineBuffer(self._limits.max_line)
         try:
             while chunk := await self._receive.receive_some(CHUNK):
                 self._bytes_in += len(chunk)
                 for line in buffer.feed(chunk):
                     self._take(line)
                 if buffer.overflowed:
-                    self._fail(f"sent a line over {self._max_line} bytes")
+                    self._fail(f"sent a line over {self._limits.max_line} bytes")
                     return
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
@@ -270,7 +269,7 @@ class StreamTransport:
 
     async def leave(self) -> None:
         """Let requests leave that are being cancelled, and what was handed over be written: a bounded step."""
-        with trio.move_on_after(FLUSH_GRACE):
+        with trio.move_on_after(self._limits.flush_grace):
             while self._pending:
                 await self._left.park()
             await self._outbox.wait_written()
@@ -369,8 +368,9 @@ class StreamTransport:
         if self._handlers.on_junk is not None:
             self._handlers.on_junk(data)
             return
-        sample = self._redactor(data[: SAMPLE_LENGTH * 4].decode("utf-8", errors="replace"))[:SAMPLE_LENGTH]
-        if len(self.junk) < SAMPLES:
+        length = self._limits.sample_length
+        sample = self._redactor(data[: length * 4].decode("utf-8", errors="replace"))[:length]
+        if len(self.junk) < self._limits.samples:
             self.junk.append(sample)
         self.warn_once("junk", f"a line that is no message was skipped: {sample!r}")
 

@@ -30,18 +30,11 @@ from typing import Protocol
 
 import trio
 
+from ..limits import ProcessLimits
 from .pipe import PipeReader
 
 logger = logging.getLogger("trio_mcp.transports")
 
-#: Seconds that a leader gets after SIGTERM before SIGKILL.
-TERM_GRACE = 2.0
-#: Seconds that the rest of the group gets after SIGTERM, once the leader is gone.
-GROUP_GRACE = 0.5
-#: Seconds that the kernel gets to carry out a SIGKILL on the leader; more only where it hangs in the kernel.
-KILL_GRACE = 2.0
-#: The same for orphans, which nobody can wait for: where no init reaps them they look alive for ever.
-ORPHAN_GRACE = 0.25
 #: The first pause between two looks at a group; it doubles.
 FIRST_LOOK = 0.002
 
@@ -117,12 +110,13 @@ class Process:
         self.returncode = await self._handle.wait_exit()
         self.exited.set()
 
-    async def stop(self, stop_timeout: float) -> None:
+    async def stop(self, stop_timeout: float, limits: ProcessLimits | None = None) -> None:
         """End the whole group: the stop ladder. Needs `watch`, and readers of stdout and stderr, beside it.
 
-        Blocks for at most `stop_timeout` and the bounds at the head of this file. A polite server without
-        children costs no wait at all.
+        Blocks for at most `stop_timeout` and the four graces of the limits. A server without children that exits
+        at the end of its input costs no wait at all.
         """
+        limits = limits or ProcessLimits()
         # basic/lifecycle, "Shutdown", stdio: "First, closing the input stream to the child process (the server)"
         self._stdin_descriptor = None  # its number may be used again
         await self.stdin.aclose()
@@ -132,21 +126,21 @@ class Process:
             await self.exited.wait()
         self._handle.signal_group(signal.SIGTERM)
         self._handle.signal_group(signal.SIGCONT)  # a stopped process acts on no other signal
-        with trio.move_on_after(TERM_GRACE):
+        with trio.move_on_after(limits.term_grace):
             await self.exited.wait()
         if not self.exited.is_set():
             # "Sending SIGKILL if the server does not exit within a reasonable time after SIGTERM"
             self._handle.signal_group(signal.SIGKILL)
-            with trio.move_on_after(KILL_GRACE):
+            with trio.move_on_after(limits.kill_grace):
                 await self.exited.wait()
         if self.exited.is_set():
             self._handle.reap()
-            if not await self._group_empties(GROUP_GRACE):
+            if not await self._group_empties(limits.group_grace):
                 self._handle.signal_group(signal.SIGKILL)
-                if not await self._group_empties(ORPHAN_GRACE):
+                if not await self._group_empties(limits.orphan_grace):
                     logger.info("something of a server's process group still looks alive after SIGKILL")
         else:
-            logger.error("a server process did not end %s s after SIGKILL; it is left behind", KILL_GRACE)
+            logger.error("a server process did not end %s s after SIGKILL; it is left behind", limits.kill_grace)
         self._handle.release()
 
     async def _group_empties(self, seconds: float) -> bool:

@@ -9,12 +9,13 @@ is whole, and the error can name the exit status.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
 from ...errors import ServerStartError, ServerStoppedError, describe_exit
+from ..limits import LineLimits, ProcessLimits
 from ..lines.transport import StreamTransport
 from .process import CannotStart, Process, start_process
 from .stderr import StderrTail
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from ...models.server import Server
     from ..base import Handlers
 
-#: Seconds between exit and the end of output, whichever came first, before the other is given up.
-DRAIN_GRACE = 0.25
+#: Starts a command with its arguments, environment and working directory: `start_process`, or a fake in tests.
+StartProcess = Callable[[str, Sequence[str], Mapping[str, str], str | None], Awaitable[Process]]
+
+
+async def _start_process(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Process:
+    return await start_process(command, args, env, cwd)
 
 
 def path_hint(server: Server) -> str:
@@ -37,7 +42,16 @@ def path_hint(server: Server) -> str:
 class StdioTransport(StreamTransport):
     """A `Transport` over a process of its own. Made by `start`, so that it is never without one."""
 
-    def __init__(self, server: Server, process: Process, handlers: Handlers, stderr: StderrTail) -> None:
+    def __init__(
+        self,
+        server: Server,
+        process: Process,
+        handlers: Handlers,
+        on_stderr: Callable[[str], None] | None = None,
+        *,
+        lines: LineLimits | None = None,
+        limits: ProcessLimits | None = None,
+    ) -> None:
         super().__init__(
             process.stdin,
             process.stdout,
@@ -45,17 +59,34 @@ class StdioTransport(StreamTransport):
             name=server.name,
             redactor=server.redactor,
             write_now=process.write_now,
+            limits=lines,
         )
         self._server = server
         self._process = process
-        self._stderr = stderr
+        self._process_limits = limits or ProcessLimits()
+        self._stderr = StderrTail(on_stderr, limits=self._process_limits)
         self._drained = [trio.Event(), trio.Event()]  # stdout, stderr
 
     @classmethod
     async def start(
-        cls, server: Server, handlers: Handlers, on_stderr: Callable[[str], None] | None = None
+        cls,
+        server: Server,
+        handlers: Handlers,
+        on_stderr: Callable[[str], None] | None = None,
+        *,
+        lines: LineLimits | None = None,
+        limits: ProcessLimits | None = None,
+        start_process: StartProcess | None = None,
     ) -> StdioTransport:
         """Start the process. `run` must follow at once: only `run` ends it.
+
+        Args:
+            server: what to start.
+            handlers: what the transport calls.
+            on_stderr: called with each line of stderr.
+            lines: the bounds of the connection, where they are not the usual ones.
+            limits: the bounds of the process, likewise.
+            start_process: starts it in place of the operating system.
 
         Raises:
             ServerStartError: the operating system did not start it.
@@ -65,7 +96,9 @@ class StdioTransport(StreamTransport):
             raise NotImplementedError("stdio servers need POSIX process groups; HTTP servers work on Windows")
         assert server.command is not None
         try:
-            process = await start_process(server.command, server.args, dict(server.env or {}), server.cwd)
+            process = await (start_process or _start_process)(
+                server.command, server.args, dict(server.env or {}), server.cwd
+            )
         except CannotStart as error:
             raise ServerStartError(
                 server.name,
@@ -73,7 +106,7 @@ class StdioTransport(StreamTransport):
                 command=server.redacted_command,
                 redactor=server.redactor,
             ) from (error.__cause__ if server.redactor(str(error.__cause__)) == str(error.__cause__) else None)
-        return cls(server, process, handlers, StderrTail(on_stderr))
+        return cls(server, process, handlers, on_stderr, lines=lines, limits=limits)
 
     @property
     def stderr_tail(self) -> str:
@@ -94,14 +127,14 @@ class StdioTransport(StreamTransport):
                     nursery.start_soon(self._read_stderr)
                     await self.wake_supervisor.wait()
                     await self._conclude()
-                    await self._process.stop(self._server.stop_timeout)
+                    await self._process.stop(self._server.stop_timeout, self._process_limits)
                     await self._wait_drained()
                     nursery.cancel_scope.cancel()
             except BaseException:  # a bug of ours: it must not leave a process behind
                 self._lost("the connection failed")
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._watch)
-                    await self._process.stop(0)
+                    await self._process.stop(0, self._process_limits)
                     nursery.cancel_scope.cancel()
                 raise
             finally:
@@ -115,7 +148,7 @@ class StdioTransport(StreamTransport):
             self.end(None)
             return
         if self.failure is None:
-            with trio.move_on_after(DRAIN_GRACE):
+            with trio.move_on_after(self._process_limits.drain_grace):
                 await self._process.exited.wait()
                 for drained in self._drained:
                     await drained.wait()
@@ -151,7 +184,7 @@ class StdioTransport(StreamTransport):
         return happened
 
     async def _wait_drained(self) -> None:
-        with trio.move_on_after(DRAIN_GRACE):
+        with trio.move_on_after(self._process_limits.drain_grace):
             for drained in self._drained:
                 await drained.wait()
 
