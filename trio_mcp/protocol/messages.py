@@ -222,59 +222,42 @@ def answer_line(id: Id | None, answer: bytes | RequestError) -> bytes:  # noqa: 
     return b'%b"error":%b}\n' % (head, encode_any(error))
 
 
-# A token of JSON, or one character of anything else. A string that is never closed reaches to the end: looking for
-# its end again from every escaped quote in it would be quadratic.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
-
-
-#: How much of a broken line is looked at, at its head and at its tail: an id is near one of them.
-_SALVAGED = 4096
-# The id as the last member, or the last but one, as the TypeScript SDK writes it.
-_TAIL_ID = re.compile(rb"""[,{]\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$""")
+# An answer as SDKs write it: its id stands before the result (or error), or behind it; the version is near by.
+_PARTS = {
+    b"version": rb"""\s*"jsonrpc"\s*:\s*"2\.0"\s*""",
+    b"id": rb"""\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*""",
+    b"outcome": rb"""\s*"(?:result|error)"\s*:""",
+}
+_ID_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(id)b,(?:%(version)b,)?%(outcome)b" % _PARTS)
+_OUTCOME_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(outcome)b" % _PARTS)
+_ID_LAST = re.compile(rb",(?:%(version)b,)?%(id)b(?:,%(version)b)?\}\s*\Z" % _PARTS)
+#: How much of each end of a broken line is looked at: the reader must not be held up by what is broken anyway.
+_LOOKED_AT = 512
 
 
 def salvage_answer_id(data: bytes) -> Id | None:
-    """The id of an answer that cannot be read (cut off, nested too deeply), so that its call need not hang.
+    """The id of an answer that cannot be read: cut off, nested too deeply, with a raw control character in a text.
 
-    Only top-level members count, and only where the line also has `jsonrpc` and a result or an error. A long line
-    is looked at only at both ends: the reader must not be held up by what is broken anyway.
+    So its call fails at once, instead of waiting for ever. None where no id is surely the line's own: a result may
+    have members of that name.
+
+    >>> salvage_answer_id(b'{"jsonrpc":"2.0","id":7,"result":{"text":"cut o')
+    7
     """
-    names, found = _top_level(data[:_SALVAGED])
-    tail = data[-_SALVAGED:]
-    if not found and len(data) > _SALVAGED:
-        at_end = _TAIL_ID.search(tail)
-        found = at_end[1] if at_end else b""
-        names |= {b'"jsonrpc"'} if b'"jsonrpc"' in tail else set()
-    if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:
+    found = _ID_FIRST.match(data, 0, _LOOKED_AT)
+    seen = b"" if found is None else found[0]
+    if found is None and (head := _OUTCOME_FIRST.match(data, 0, _LOOKED_AT)):
+        found = _ID_LAST.search(data, max(0, len(data) - _LOOKED_AT))
+        seen = head[0] if found is None else head[0] + found[0]
+        if data.count(b"{") != data.count(b"}"):  # cut behind an object of the result
+            return None
+    if found is None or b'"jsonrpc"' not in seen:
         return None
     try:
-        id_ = _decode_any(found)
+        id_ = _decode_any(found[1])
     except _REFUSALS:
         return None
     return id_ if is_id(id_) else None
-
-
-def _top_level(head: bytes) -> tuple[set[bytes], bytes]:
-    """The names of the top-level members that a line begins with, and its id, undecoded; empty without one."""
-    depth = 0
-    names: set[bytes] = set()
-    key = value = found = previous = b""
-    for match in _TOKEN.finditer(head):
-        token = match[0]
-        if depth == 1 and token in (b",", b"}"):  # a number that has no such end may have been cut
-            found, value = value or found, b""
-        if token in (b"{", b"["):
-            depth += 1
-        elif token in (b"}", b"]"):
-            depth -= 1
-        elif depth == 1 and token == b":":
-            key = previous
-            names.add(key)
-        elif depth == 1 and previous == b":" and key == b'"id"':
-            value = token
-        if not token.isspace():
-            previous = token
-    return names, found
 
 
 def _read_widely(data: bytes, batches: bool) -> list[Line]:

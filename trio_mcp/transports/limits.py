@@ -22,8 +22,8 @@ class LineLimits:
 
     #: One line of the peer. A longer one ends the connection: its end may never come.
     max_line: int = MAX_LINE
-    #: Lines that wait to be written, beyond which a new request waits for room: a peer that reads slowly holds back
-    #: its callers, not their memory.
+    #: Lines that wait to be written. Beyond it a new request waits for room: a peer that reads slowly holds back
+    #: its callers, and they take no more memory.
     backlog: int = 64 * 1024 * 1024
     #: The same for notifications and answers alone, which cannot wait. A peer that lets this much gather reads
     #: nothing: the connection fails.

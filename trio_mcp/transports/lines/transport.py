@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-import msgspec
 import trio
 
 from ...errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
@@ -22,7 +21,6 @@ from ...protocol.messages import (
     Line,
     Undecoded,
     answer_line,
-    decode_json,
     encode_json,
     has_id,
     notification_line,
@@ -32,6 +30,7 @@ from ...protocol.messages import (
     salvage_answer_id,
 )
 from ...protocol.pending import PendingTable, as_number
+from ...protocol.progress import UNREADABLE, progress_token
 from ...redaction import NOTHING_SECRET, Redactor
 from ..base import NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from ..limits import LineLimits
@@ -42,15 +41,6 @@ logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: a pipe's worth.
 CHUNK = 64 * 1024
-
-UNREADABLE = object()  # stands for a token that is none
-
-
-class _ProgressToken(msgspec.Struct):
-    token: int | str | float | None = msgspec.field(name="progressToken")
-
-
-_decode_token = msgspec.json.Decoder(_ProgressToken).decode
 
 
 class StreamTransport:
@@ -343,13 +333,9 @@ class StreamTransport:
             call.resolve(ProtocolError("an answer with neither result nor error", data))
 
     def _progressed(self, params: bytes) -> None:
-        token: object
-        try:
-            token = _decode_token(params).token
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            token = _token_of(params)
-            if token is UNREADABLE:
-                self.warn_once("notifications/progress", "progress without a token that could be read")
+        token = progress_token(params)
+        if token is UNREADABLE:
+            self.warn_once("notifications/progress", "progress without a token that could be read")
         call = self._by_token.get(as_number(token))
         if call is not None and call.answer is None:
             call.advance(params)
@@ -379,12 +365,3 @@ class StreamTransport:
         if kind not in self._warned_of:
             self._warned_of.add(kind)
             logger.warning('server "%s": %s', self._name, text)
-
-
-def _token_of(params: bytes) -> object:
-    """The token of progress whose params msgspec refuses: null (nobody's), or none that could be one."""
-    try:
-        token = decode_json(params)["progressToken"]
-    except (ProtocolError, TypeError, LookupError):
-        return UNREADABLE
-    return token if token is None or isinstance(token, int | str | float) else UNREADABLE
