@@ -246,7 +246,7 @@ async def test_a_line_that_is_no_message_is_skipped_counted_and_shown(
         await talk.peer.answer(request, {})
         assert await call.outcome() == b"{}"
         assert talk.transport.statistics().skipped_lines == 1
-        assert talk.transport.junk == [line.decode(errors="replace")]
+        assert talk.transport.samples == [line.decode(errors="replace")]
     (record,) = caplog.records
     assert "skipped" in record.getMessage()
     assert 'server "peer"' in record.getMessage()
@@ -259,8 +259,8 @@ async def test_a_flood_of_junk_is_one_warning_and_five_clipped_samples(caplog: p
         await talk.peer.answer(request, {})
         await call.outcome()
         assert talk.transport.statistics().skipped_lines == 50
-        assert [sample[0] for sample in talk.transport.junk] == ["0", "1", "2", "3", "4"]
-        assert {len(sample) for sample in talk.transport.junk} == {200}
+        assert [sample[0] for sample in talk.transport.samples] == ["0", "1", "2", "3", "4"]
+        assert {len(sample) for sample in talk.transport.samples} == {200}
     assert len(caplog.records) == 1
 
 

@@ -45,10 +45,10 @@ class Http1Transport(httpx.AsyncBaseTransport):
         return f"<Http1Transport, {len(self._busy)} connections in use, {idle} idle>"
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the response as soon as its head has come. Its body must be read or closed.
+        """Send one request; return the response as soon as its head has come. Its body must be read or closed.
 
         Raises:
-            httpx.TransportError: of the kind that names the step.
+            httpx.TransportError: a subclass that names the step, like ConnectError or ReadTimeout.
         """
         timeouts = request.extensions.get("timeout", {})
         connection = self._take_idle(_origin(request.url))
@@ -127,7 +127,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             return await within(seconds, httpx.ConnectTimeout, request, connect)
         except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
             raise httpx.ConnectError("the host is no legal name", request=request) from error
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
+        except Exception as error:  # noqa: BLE001 - raised again, as an error of httpx
             raise_as(error, httpx.ConnectError, request)
 
     def _tls(self) -> ssl.SSLContext:
@@ -136,8 +136,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
         return self._ssl_context
 
     def _give_back(self, connection: Http1Connection) -> None:
-        """A response is over: keep its connection where that can be used again."""
-        if connection not in self._busy:  # closed meanwhile
+        """Keep the connection of a response that is over, where it can be used again."""
+        if connection not in self._busy:  # `aclose` has closed it
             return
         self._busy.discard(connection)
         if not connection.next_cycle():
@@ -152,7 +152,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
 class Body(httpx.AsyncByteStream):
     """The body of one response. Closed before its end, it takes its connection with it.
 
-    No async generator: one that is left early would have to be closed by whoever holds it.
+    It is no async generator: its user would have to close one that is left early.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Body(httpx.AsyncByteStream):
         return chunk
 
     def take(self) -> bytes:
-        """The next part, if it has come already, as that of a small body has; empty where there is none yet."""
+        """The next part if it has come already, as a small body has; b"" where none has come."""
         chunk = None
         try:
             if not self._is_over:
@@ -190,10 +190,10 @@ class Body(httpx.AsyncByteStream):
         return chunk or b""
 
     async def aclose(self) -> None:
-        """Let go of the connection. No checkpoint: this must work in a cancelled task."""
+        """Give the connection back, or close it. No checkpoint: this must work in a cancelled task."""
         if not self._is_over:
             with suppress(httpx.RemoteProtocolError):
-                while self.take():  # it may be all there is
+                while self.take():  # a body that has come whole leaves its connection usable
                     pass
             self._finish()
 

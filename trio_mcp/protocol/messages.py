@@ -2,8 +2,8 @@
 
 Reading is done in two steps, by two tasks. The task that reads the stream decodes only the envelope (`Line`):
 `params`, `result` and `error` stay raw bytes, which costs a memory scan and no objects. The task that waits for
-an answer decodes its own. Both use msgspec first; what msgspec refuses goes once through the standard library,
-which is slower and takes more (NaN, lone surrogates, a byte order mark, bytes that are no UTF-8).
+an answer decodes its own. Both use msgspec first; JSON that msgspec refuses goes once through the standard
+library, which is slower and accepts more (NaN, lone surrogates, a byte order mark, bytes that are no UTF-8).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 Id = int | str
-#: Encoded JSON, which may be in pieces: what is large is not copied for the sake of what stands around it.
+#: Encoded JSON, which may be in pieces: a large piece is not copied only to put a few bytes around it.
 Encoded = bytes | tuple[bytes, ...]
 #: JSON as it came. A Raw is a part of its line that has not been copied out of it.
 Undecoded = bytes | Raw
-#: What is longer is not copied, in bytes: it would be the third copy of something large.
+#: In bytes: a longer text is not copied, for that would be the third copy of something large.
 SHORT = 64 * 1024
 #: Stands for a member that is not there.
 ABSENT = Raw()
@@ -41,7 +41,7 @@ ABSENT = Raw()
 # The escapes of JSON text: pairs of surrogates, halves of such pairs, all others.
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 
-# What msgspec raises for input that it does not take.
+# What msgspec raises for input that it refuses.
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -59,12 +59,12 @@ class Line(msgspec.Struct):
 
     @property
     def is_plain_answer(self) -> bool:
-        """Whether this is a result with an id as we give them, and nothing else."""
+        """Whether this is a result with an integer id, as we give them, and nothing else."""
         return self.method is None and self.error is ABSENT and self.result is not ABSENT and type(self.id) is int
 
     @property
     def is_answer(self) -> bool:
-        """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
+        """Whether this has a result or an error: JSON that a server logs on stdout has neither."""
         return self.result is not ABSENT or self.error_bytes is not None
 
     @property
@@ -77,7 +77,7 @@ class Line(msgspec.Struct):
 
     @property
     def result_kept(self) -> Undecoded:
-        """The result, for somebody to keep: a long one keeps its line, which is hardly longer."""
+        """The result, to be kept: a long one stays a part of its line, which is hardly longer."""
         return self.result if len(memoryview(self.result)) > SHORT else bytes(self.result)
 
 
@@ -108,7 +108,7 @@ def decode_json(data: Undecoded) -> Any:
 
 
 def encode_any(value: Any) -> bytes:
-    """What a peer sent may have lone surrogates, which msgspec does not write."""
+    """Encode a value that came from a peer: it may have lone surrogates, which msgspec does not write."""
     try:
         return encode_json(value)
     except UnicodeEncodeError:
@@ -121,7 +121,7 @@ def reencode_json(value: Any) -> bytes:
 
 
 def one_line(data: bytes) -> bytes:
-    """JSON on one line: in strings line ends are escaped, so those that are left stand between tokens."""
+    """JSON on one line: in strings line ends are escaped, so any others stand between tokens."""
     return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
 
 
@@ -168,7 +168,7 @@ def read_line(data: bytes, *, batches: Callable[[], bool] = lambda: True) -> Seq
 
 
 def has_id(data: bytes) -> bool:
-    """Whether what reads as a notification has an id all the same, one that is none: null, true, an object."""
+    """Whether a line that reads as a notification has an id after all, an illegal one: null, true, an object."""
     return b'"id"' in data and "id" in decode_json(data)
 
 
@@ -186,7 +186,7 @@ def read_error(data: bytes) -> RequestError | ProtocolError:
 
 
 def joined(encoded: Encoded) -> bytes:
-    """It in one piece."""
+    """The same JSON in one piece."""
     return encoded if isinstance(encoded, bytes) else b"".join(encoded)
 
 

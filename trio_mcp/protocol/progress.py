@@ -28,9 +28,9 @@ Token = int | str | float | None | _Unreadable
 
 
 def progress_token(params: bytes) -> Token:
-    """The token in the undecoded params of a progress notification; UNREADABLE where none could be one.
+    """The token in the undecoded params of a progress notification; UNREADABLE where it is missing or no token.
 
-    Null is a token of nobody's: some servers send it for requests that asked for no progress.
+    None stands for null: some servers send it for requests that asked for no progress.
 
     >>> progress_token(b'{"progressToken": 7, "progress": 1}'), progress_token(b'{"progress": 1}')
     (7, UNREADABLE)

@@ -1,8 +1,8 @@
-"""Lines on their way to the peer. One task owns the stream; everybody else only hands lines over.
+"""Lines on their way to the peer. One task writes; callers only hand whole lines over.
 
-A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever writes:
-callers hand over whole lines and the writer joins what has gathered. A request that still waits here can be
-taken back, as if it had never been made.
+A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever waits in a
+write: the writer joins the lines that have gathered and writes them. A request that still waits here can be taken
+back, as if it had never been made.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..limits import LineLimits
 class Outbox:
     """Whole lines, written in order by the task that runs `write`.
 
-    `write_now` is a non-blocking write, returning how many bytes it took; where there is one, a line that finds
-    nothing before it is written at once, without waking the writer.
+    `write_now` is a non-blocking write that returns how many bytes it took. Where there is one, a line that finds
+    no other before it is written at once, without waking the writer.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class Outbox:
         self._send = send
         self._write_now = write_now
         self._backlog, self._max_unread, self._batch = limits.backlog, limits.max_unread, limits.batch
-        # By request id, or by an object of its own: in order. In pieces only where they are longer than a batch.
+        # In order, by request id or by an object of their own. A line longer than a batch stays in pieces.
         self._lines: dict[object, Encoded] = {}
         self._size = 0
-        self._unheld = 0  # of lines that are no requests
+        self._unread = 0  # bytes of the lines that are no requests
         self._writing = False
-        self._is_read = True
+        self._is_open = True
         self._writer = trio.lowlevel.ParkingLot()
         self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
         self.bytes_out = 0
@@ -50,8 +50,8 @@ class Outbox:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether the peer has left so much unread that the connection is of no use."""
-        return self._unheld >= self._max_unread
+        """Whether so many notifications and answers wait that the peer must have stopped reading."""
+        return self._unread >= self._max_unread
 
     @property
     def is_empty(self) -> bool:
@@ -59,12 +59,12 @@ class Outbox:
         return not self._lines and not self._writing
 
     def put(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
-        """Hand over one line. `at_once`: write it here and now where nothing is before it, and it is not long.
+        """Hand over one line. With `at_once`, a short line that finds no other before it is written here and now.
 
         Raises:
             OSError: only with `at_once`: the pipe is broken.
         """
-        if not self._is_read:
+        if not self._is_open:
             return
         size = _size(line)
         if size <= self._batch:
@@ -81,7 +81,7 @@ class Outbox:
             self._writer.unpark()
         if key is None:
             key = object()
-            self._unheld += size
+            self._unread += size
         self._lines[key] = line
         self._size += size
 
@@ -95,18 +95,18 @@ class Outbox:
         return True
 
     def discard(self) -> None:
-        """Drop everything, now and later: nobody will read it. Whoever waits for room or the last byte goes on."""
-        self._is_read = False
+        """Drop all lines, now and later: the peer reads no more. Tasks that wait for room or the end go on."""
+        self._is_open = False
         self._lines.clear()
-        self._size = self._unheld = 0
+        self._size = self._unread = 0
         self._writing = False
         self._waiting.unpark_all()
 
     async def write(self) -> None:
-        """Write what is handed over, for as long as this task lives.
+        """Write the lines that are handed over, for as long as this task lives.
 
         Raises:
-            trio.BrokenResourceError, trio.ClosedResourceError: the peer does not listen any more.
+            trio.BrokenResourceError, trio.ClosedResourceError: the stream has broken, or was closed.
         """
         while True:
             while not self._lines:
@@ -138,7 +138,7 @@ class Outbox:
         if self._size <= self._batch:
             batch = b"".join(self._lines.values())  # type: ignore[arg-type] # so short that all are whole
             self._lines.clear()
-            self._size = self._unheld = 0
+            self._size = self._unread = 0
             return (batch,)
         taken: list[object] = []
         size = 0
@@ -149,7 +149,7 @@ class Outbox:
             taken.append(key)
             size += length
             if type(key) is object:
-                self._unheld -= length
+                self._unread -= length
         self._size -= size
         if len(taken) == 1:
             line = self._lines.pop(taken[0])

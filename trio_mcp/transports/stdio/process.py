@@ -5,12 +5,12 @@ With server/stdio.py the only file that depends on the operating system (POSIX).
 *The group is ours from the start.* The child leads a session and a group of its own: a Ctrl-C at the terminal
 goes to the program, which decides; and whatever the server starts can be ended with it.
 
-*Nobody reaps early.* The group's number is the leader's process id, and it stays ours only until the leader has
-been reaped. So the leader is watched through a descriptor and `waitid(WNOWAIT)`, which leave it a zombie, and
+*The leader is reaped last.* The group's number is the leader's process id, and it stays ours only until the leader
+has been reaped. So the leader is watched through a descriptor and `waitid(WNOWAIT)`, which leave it a zombie, and
 the group is signalled first. `subprocess.Popen.poll`, `wait` and even its destructor reap: they are never called.
 
-*Every wait is bounded.* A process may ignore every polite request, and a group may never look empty (zombies
-count where nobody reaps orphans).
+*Every wait is bounded.* A process may ignore every signal but SIGKILL, and a group may never look empty (zombies
+count where no init reaps orphans).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIRST_LOOK = 0.002
 #: would not be faster, and every thread is memory.
 STARTED_AT_ONCE = 4
 
-# Its own: a program that keeps trio's default one busy could start no server.
+# A limiter of our own: a program that keeps trio's default one busy could start no server.
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("trio_mcp starting threads")
 
 _PIDFD_SIGNAL_PROCESS_GROUP = 4  # linux/pidfd.h, since Linux 6.9
@@ -53,13 +53,13 @@ class CannotStart(Exception):  # noqa: N818 - it never leaves the transports: th
 
 
 class Handle(Protocol):
-    """What the stop ladder asks of the operating system. The seam for fakes in tests of its timing."""
+    """What the stop ladder needs of the operating system. Tests of its timing put a fake here."""
 
     async def wait_exit(self) -> int | None:
         """Wait for the leader's exit, without reaping it; its status (-N for a signal), None when unknown."""
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Signal the whole group; nothing where it is gone."""
+        """Signal the whole group. Does nothing where it is gone."""
 
     def reap(self) -> None:
         """Collect the leader, which has exited. Its number may be used again after this."""
@@ -68,7 +68,7 @@ class Handle(Protocol):
         """Whether nothing of the group is left. Asked only after reaping: a zombie leader counts as present."""
 
     def release(self) -> None:
-        """Give back descriptors; a leader that could not be reaped stays behind."""
+        """Close descriptors; a leader that could not be reaped stays behind."""
 
 
 class Process:
@@ -93,7 +93,7 @@ class Process:
         self.returncode: int | None = None
 
     def write_now(self, data: bytes) -> int:
-        """Write to stdin without blocking; how many bytes it took.
+        """Write to stdin without blocking; return how many bytes it took.
 
         Raises:
             OSError: the pipe is broken.
@@ -106,7 +106,7 @@ class Process:
             return 0
 
     async def watch(self) -> None:
-        """Wait for the leader's exit and note it. One task does this for as long as the process lives."""
+        """Wait for the leader's exit and note its status. One task does this for as long as the process lives."""
         self.returncode = await self._handle.wait_exit()
         self.exited.set()
 
@@ -225,7 +225,7 @@ class _Group:
                     abandon_on_cancel=True,
                 )
             seen = os.waitid(os.P_PID, self._pid, look | os.WNOHANG)  # noqa: ASYNC222 - it does not block
-        except ChildProcessError:  # somebody else's SIGCHLD handler reaped it
+        except ChildProcessError:  # a SIGCHLD handler of the program reaped it
             return None
         if seen is None:
             return None
@@ -249,7 +249,7 @@ class _Group:
             self._descriptor = None
 
     def _signal(self, number: int) -> bool:
-        """Signal the group; whether there was one. The pidfd, where that is offered, cannot mean another."""
+        """Signal the group; whether there was one. A pidfd, where the system has it, cannot mean another group."""
         try:
             if self._descriptor is not None and hasattr(signal, "pidfd_send_signal"):
                 try:
@@ -282,7 +282,7 @@ def _exit_descriptor(pid: int) -> int | None:
         )
         try:
             queue.control([watched], 0)
-        except ProcessLookupError:  # it has exited already, and nobody would tell us again
+        except ProcessLookupError:  # it has exited already: there would be no event
             queue.close()
             return None
         descriptor = os.dup(queue.fileno())
@@ -314,7 +314,7 @@ def _hint(command: str) -> str:
 
 
 def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[str], cwd: str | None) -> str:
-    """Why the operating system did not start a command, in words that name what to mend."""
+    """Why the operating system did not start a command, in words that name what to change."""
     if isinstance(error, ValueError):
         return f"the command line or the environment of {command!r} cannot be passed on: {error}"
     if error.errno == errno.E2BIG:

@@ -1,7 +1,7 @@
-"""What a server process says on stderr: the end of it is kept, whole lines are passed on.
+"""What a server process writes to stderr: the end of it is kept, whole lines are passed on.
 
 The specification says that a server "MAY write UTF-8 strings to its standard error (stderr) for logging
-purposes" (basic/transports): it is no sign of an error, and a pipe that nobody reads stops the server.
+purposes" (basic/transports): it is no sign of an error, and a pipe that is not read stops the server.
 """
 
 from __future__ import annotations

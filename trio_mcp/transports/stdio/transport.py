@@ -1,28 +1,25 @@
 """A server as a child process, spoken to over its standard streams: a `Process` and a `StreamTransport`.
 
-What is decided here is when such a connection is over. Exit and the end of output are two events: a leader can
-exit while a grandchild holds its stdout, and a server can close its stdout and live on. Either ends the
-connection, after a moment in which the other may follow, so that the last answers are read, the tail of stderr
-is whole, and the error can name the exit status.
+This file decides when such a connection is over. Exit and the end of output are two events: a leader can exit
+while a grandchild holds its stdout, and a server can close its stdout and live on. Either ends the connection,
+after a moment in which the other may follow, so that the last answers are read, the tail of stderr is whole, and
+the error can name the exit status.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import trio
 
 from ...errors import ServerStartError, ServerStoppedError, describe_exit
+from ...models.server import Server
+from ..base import Handlers
 from ..limits import LineLimits, ProcessLimits
 from ..lines.transport import StreamTransport
 from .process import CannotStart, Process, start_process
 from .stderr import StderrTail
-
-if TYPE_CHECKING:
-    from ...models.server import Server
-    from ..base import Handlers
 
 #: Starts a command with its arguments, environment and working directory: `start_process`, or a fake in tests.
 StartProcess = Callable[[str, Sequence[str], Mapping[str, str], str | None], Awaitable[Process]]
@@ -33,7 +30,7 @@ async def _start_process(command: str, args: Sequence[str], env: Mapping[str, st
 
 
 def path_hint(server: Server) -> str:
-    """What to add to the reason of a failed start where the environment may well be the cause."""
+    """A hint for the reason of a failed start: an environment without PATH may well be the cause."""
     if server.command is None or "PATH" in (server.env or {}):
         return ""
     return "; the server's environment has no PATH; default_environment() is a start"
@@ -65,7 +62,7 @@ class StdioTransport(StreamTransport):
         self._process = process
         self._process_limits = limits or ProcessLimits()
         self._stderr = StderrTail(on_stderr, limits=self._process_limits)
-        self._drained = [trio.Event(), trio.Event()]  # stdout, stderr
+        self._stdout_ended, self._stderr_ended = trio.Event(), trio.Event()
 
     @classmethod
     async def start(
@@ -128,9 +125,9 @@ class StdioTransport(StreamTransport):
                     await self.wake_supervisor.wait()
                     await self._conclude()
                     await self._process.stop(self._server.stop_timeout, self._process_limits)
-                    await self._wait_drained()
+                    await self._wait_output_ended()
                     nursery.cancel_scope.cancel()
-            except BaseException:  # a bug of ours: it must not leave a process behind
+            except BaseException:  # a bug of ours must not leave a process behind
                 self._lost("the connection failed")
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._watch)
@@ -142,20 +139,20 @@ class StdioTransport(StreamTransport):
                 await self._process.stderr.aclose()
 
     async def _conclude(self) -> None:
-        """Say what has happened: closed by us, at fault, exited, or no output any more."""
+        """End the connection with its reason: closed here, a rule broken, exited, or output closed."""
         if self._closing:
-            await self.leave()
+            await self.drain()
             self.end(None)
             return
         if self.failure is None:
             with trio.move_on_after(self._process_limits.drain_grace):
                 await self._process.exited.wait()
-                for drained in self._drained:
-                    await drained.wait()
-        if self._closing:  # meanwhile
+                await self._stdout_ended.wait()
+                await self._stderr_ended.wait()
+        if self._closing:  # `close` was called in that moment
             self.end(None)
             return
-        self._lost(self._what_happened())
+        self._lost(self._reason())
 
     def _lost(self, reason: str) -> None:
         self.end(
@@ -165,28 +162,28 @@ class StdioTransport(StreamTransport):
                 command=self._server.redacted_command,
                 returncode=self._process.returncode,
                 stderr_tail=self.stderr_tail,
-                junk=self.junk,
+                junk=self.samples,
                 redactor=self._server.redactor,
             )
         )
 
-    def _what_happened(self) -> str:
+    def _reason(self) -> str:
         if self.failure is not None:
             return self.failure
         if not self._process.exited.is_set():
-            return "closed its output" if self._drained[0].is_set() else "closed its input"
+            return "closed its output" if self._stdout_ended.is_set() else "closed its input"
         happened = describe_exit(self._process.returncode)
-        if self._process.returncode == 0 and not self._drained[0].is_set():
+        if self._process.returncode == 0 and not self._stdout_ended.is_set():
             happened += (
                 " while another process holds its output: "
                 "a server that its wrapper puts into the background is not supported"
             )
         return happened
 
-    async def _wait_drained(self) -> None:
+    async def _wait_output_ended(self) -> None:
         with trio.move_on_after(self._process_limits.drain_grace):
-            for drained in self._drained:
-                await drained.wait()
+            await self._stdout_ended.wait()
+            await self._stderr_ended.wait()
 
     @trio.lowlevel.enable_ki_protection
     async def _watch(self) -> None:
@@ -196,9 +193,9 @@ class StdioTransport(StreamTransport):
     @trio.lowlevel.enable_ki_protection
     async def _read_output(self) -> None:
         await self.read()
-        self._drained[0].set()
+        self._stdout_ended.set()
 
     @trio.lowlevel.enable_ki_protection
     async def _read_stderr(self) -> None:
         await self._stderr.drain(self._process.stderr)
-        self._drained[1].set()
+        self._stderr_ended.set()
