@@ -33,7 +33,8 @@ class EventBuffer:
     """Collects chunks and gives out whole events, those without data too.
 
     `last_event_id` is the id of the last event that had one, `retry` the seconds that the server last asked for;
-    both can be those of an earlier stream. `events` counts what was given out.
+    both can be those of an earlier stream. `events` counts the events that were given out. `overflowed`: an event
+    was longer than the maximum; the events before it have been given out, and the rest is dropped.
 
     >>> buffer = EventBuffer()
     >>> [event.data for event in buffer.feed(b"id: 7\\ndata: one\\n\\ndata: t")], buffer.last_event_id
@@ -48,18 +49,14 @@ class EventBuffer:
         self._maximum = maximum
         self._head: bytes | None = b""  # of the body, while it may still become a byte order mark
         self._pieces: list[bytes] = []  # of the line that has not ended; joined once, when it ends
-        self._after_return = False  # the chunk before ended with a carriage return
-        # The fields of the event that has not ended.
+        # The fields of the event that has not ended, and the size of its data and of the line that has not ended.
         self._data: list[bytes] = []
-        self._event = b""
-        self._id = b""
+        self._event = self._id = b""
         self._retry: float | None = None
-        self._size = 0  # of its data, and of the line that has not ended
+        self._size = self.events = 0
         self.last_event_id = last_event_id
         self.retry = retry
-        self.events = 0
-        #: An event was longer than the maximum. What came before it has been given out; the rest is dropped.
-        self.overflowed = False
+        self.overflowed = self._after_return = False  # the second: the chunk before ended with a carriage return
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take one chunk; the events that it completes."""
