@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("trio_mcp", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 
 #: What costs more than a user of one small server should pay for `import trio_mcp`.
-HEAVY = ("httpx", "httpcore", "httpx_sse", "hypercorn", "rich", "cyclopts", "importlib.metadata")
+HEAVY = ("httpx", "httpcore", "hypercorn", "rich", "cyclopts", "importlib.metadata")
 
 
 def _imported_by(statement: str) -> set[str]:

@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from trio_mcp import InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.memory import Connection
 from trio_mcp.protocol import negotiation
-from trio_mcp.transports.lines import outbox
+from trio_mcp.transports.limits import LineLimits
 
 
 @pytest.fixture(autouse=True)
@@ -226,14 +226,16 @@ async def test_a_server_may_serve_the_tools_of_a_connection_to_itself() -> None:
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_large_answers_to_many_calls_reach_a_client_that_reads(
-    era: str, monkeypatch: pytest.MonkeyPatch
+    era: str,
 ) -> None:
-    """Together they are over what may wait: they are held back, and nobody is taken for one who does not read."""
-    monkeypatch.setattr(outbox, "FULL", 256 * 1024)
-    monkeypatch.setattr(outbox, "OVERFULL", 256 * 1024)
+    """Together they are over what may wait: they are held back, and the client is not taken for one that reads
+    nothing.
+    """
+    size, count = 2_000_000, 40
+    assert size * count > LineLimits().max_unread
 
     async def large() -> str:
-        return "x" * 100_000
+        return "x" * size
 
     sizes: list[int] = []
 
@@ -244,6 +246,6 @@ async def test_large_answers_to_many_calls_reach_a_client_that_reads(
     server.add_tools(tool(large))
     with trio.fail_after(20):
         async with open_memory_connection(server, protocol=era) as connection, trio.open_nursery() as nursery:
-            for _ in range(50):
+            for _ in range(count):
                 nursery.start_soon(call, connection)
-    assert sizes == [100_000] * 50
+    assert sizes == [size] * count

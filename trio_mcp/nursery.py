@@ -1,11 +1,11 @@
-"""A nursery that its users never see: what goes wrong inside leaves as itself, not in a group.
+"""A nursery whose exceptions leave bare, not in a group: its users need not know that there is a nursery.
 
 A plain nursery inside an async context manager turns the user's `ValueError` into
 `ExceptionGroup([ValueError])`. The contract here, case by case:
 
-- the body raises: that exception leaves, as it is, even where it is a group itself. Whatever else went wrong
-  becomes a note on it;
-- the body is fine, or was cancelled because of it, and one task raises: that exception leaves bare;
+- the body raises: that exception leaves as it is, even where it is a group itself. Errors of tasks become a note
+  on it;
+- one task raises, and the body does not or was cancelled because of it: the task's exception leaves bare;
 - several tasks raise: their group leaves;
 - an outer cancel passes as ever, also where the nursery was cancelled too.
 """
@@ -20,7 +20,7 @@ import trio
 
 @asynccontextmanager
 async def bare_nursery() -> AsyncIterator[trio.Nursery]:
-    """`trio.open_nursery`, with errors unwrapped as told above."""
+    """`trio.open_nursery`, with exceptions unwrapped as the head of this file says."""
     of_body: BaseException | None = None
     group: BaseExceptionGroup[BaseException] | None = None
     try:
@@ -39,7 +39,7 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
         inner = inner.exceptions[0]
     try:
         if of_tasks is not None and isinstance(of_body, BaseExceptionGroup):
-            of_body = of_body.split(trio.Cancelled)[1]  # cancelled because of a task: that has done its duty
+            of_body = of_body.split(trio.Cancelled)[1]  # cancelled because of a task, and by now over
         if of_body is not None and not isinstance(of_body, trio.Cancelled):
             if inner is not None:
                 of_body.add_note(f"meanwhile: {inner!r}")

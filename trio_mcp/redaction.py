@@ -1,8 +1,8 @@
-"""What is never shown: secrets in arguments, environments, headers and URLs.
+"""Hides secrets in arguments, environments, headers and URLs.
 
-A value is secret by the *name* it stands under, and from then on by *value* wherever else it turns up, in a
-server's stderr or in a skipped line. Short values are only hidden by name: replacing every "1234" in a text
-would destroy it and protect nobody.
+A value is secret by the *name* it stands under, and from then on by its *value* wherever else it turns up: in a
+server's stderr, or in a skipped line. Short values are hidden by name alone: replacing every "1234" in a text
+would destroy the text and protect no secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEARNED = 32
 _SECRET_NAME = re.compile(r"token|key|secret|password|auth|cookie", re.IGNORECASE)
 # `--x=v` and `X=v`, and the `Name: value` of curl-like header options.
 _ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>=|:\s*)(?P<value>.*)", re.DOTALL)
-# Up to the last @ before the path: a password may have an @ or a slash in it that nobody has escaped.
+# Up to the last @ before the path: a password may have an unescaped @ or slash in it.
 _USERINFO = re.compile(r"(?<=://)(?:[^/?#\s@:]*:[^?#\s]*|[^/?#\s@]+)(?=@)")
 # `name=value` in a query, a fragment or a shell's command line; `--name value` there; `"name": "value"` in JSON.
 _PAIRS = (
@@ -31,12 +31,12 @@ _PAIRS = (
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under this name is never shown: any case, anywhere in the name."""
+    """Whether values under this name are hidden. A secret-like word may stand anywhere in it, in any case."""
     return _SECRET_NAME.search(name) is not None
 
 
 def redact_url(url: str) -> str:
-    """The URL without userinfo, query and fragment: all that is ever shown of one.
+    """The URL without userinfo, query and fragment, which is all that is ever shown of one.
 
     >>> redact_url("https://me:pw@example.com:8443/mcp?key=abc")
     'https://example.com:8443/mcp'
@@ -46,8 +46,8 @@ def redact_url(url: str) -> str:
 
 
 def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[str]:
-    """Values under secret-like names, and what turns up of them elsewhere: the token of `Bearer <token>`, the
-    values of `Cookie: a=b; c=d`.
+    """Values under secret-like names, and the parts of them that may turn up elsewhere: the token of
+    `Bearer <token>`, the values of `Cookie: a=b; c=d`.
     """
     for name, value in headers.items():
         if is_secret_name(name):
@@ -62,7 +62,7 @@ def redact_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     >>> redact_arguments(["serve", "--api-key", "abc", "--port=1", "TOKEN=abc"])
     ('serve', '--api-key', '***', '--port=1', 'TOKEN=***')
     """
-    return tuple(shown for shown, _ in _judged(arguments))
+    return tuple(shown for shown, _ in _shown_and_secrets(arguments))
 
 
 def secret_values(
@@ -72,8 +72,8 @@ def secret_values(
     url: str | None = None,
     others: Iterable[str] = (),
 ) -> Iterator[str]:
-    """Every value that must not be shown: from a command line, from named values, from a URL, and as given."""
-    for _, secrets in _judged(arguments):
+    """Every value that must be hidden: from a command line, named values, a URL, and `others` as they are."""
+    for _, secrets in _shown_and_secrets(arguments):
         yield from secrets
     yield from (value for name, value in (named or {}).items() if is_secret_name(name))
     if url is not None:
@@ -86,7 +86,7 @@ def secret_values(
 class Redactor:
     """Replaces known secret values in a text. Its repr tells only how many it knows.
 
-    It can `learn` more: what a function or a flow of authentication gives is known when it is used.
+    It can `learn` more: headers from a function or a flow of authentication are known only when they are used.
 
     >>> Redactor(["hunter2hunter2"])("login with hunter2hunter2 failed")
     'login with *** failed'
@@ -100,7 +100,7 @@ class Redactor:
         self._compile()
 
     def learn(self, values: Iterable[str]) -> None:
-        """Know these too; beyond `LEARNED` in place of those learned longest ago."""
+        """Hide these too. Beyond `LEARNED` values, those learned longest ago are forgotten."""
         known = {*self._given, *self._learned}
         new = [value for value in dict.fromkeys(values) if len(value) >= SHORTEST_VALUE and value not in known]
         if new:
@@ -122,7 +122,7 @@ class Redactor:
 NOTHING_SECRET = Redactor()
 
 
-def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _shown_and_secrets(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Each argument as it is shown, with the secret values in it."""
     follows_secret_option = False
     for argument in arguments:
@@ -135,7 +135,7 @@ def _judged(arguments: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         if found and is_secret_name(found["name"]):
             yield found["name"] + found["sign"] + MASK, [found["value"], *found["value"].split()[1:]]
         elif found and _ASSIGNMENT.fullmatch(found["value"]):  # --header=Authorization: x, --env=API_KEY=x
-            ((shown, secrets),) = _judged([found["value"]])
+            ((shown, secrets),) = _shown_and_secrets([found["value"]])
             yield found["name"] + found["sign"] + shown, secrets
         else:
             follows_secret_option = argument.startswith("-") and not found and is_secret_name(argument)

@@ -10,7 +10,9 @@ from trio.testing import MockClock
 
 from tests.fakes import DEAF_TO_TERM, LEGACY, MODERN, FakeHost, FakeProcess, after, exiting, serving
 from trio_mcp import RequestError, Server, ServerStartError, ServerStoppedError, open_connection
-from trio_mcp.transports.stdio.process import TERM_GRACE
+from trio_mcp.transports.limits import ProcessLimits
+
+TERM_GRACE = ProcessLimits().term_grace
 
 ENV = {"PATH": "/bin"}
 SERVER = Server("s", command="/bin/server", env=ENV)

@@ -13,7 +13,9 @@ from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from tests.fakes import DEAF_TO_TERM, MODERN, FakeHost, FakeProcess, exiting, serving
 from trio_mcp import Connection, InvalidServerError, Server, ServerStartError, ServerStoppedError, open_connection
-from trio_mcp.transports.stdio.process import TERM_GRACE
+from trio_mcp.transports.limits import ProcessLimits
+
+TERM_GRACE = ProcessLimits().term_grace
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 HANGING = serving({**MODERN, "tools/call": None})

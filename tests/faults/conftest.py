@@ -16,7 +16,6 @@ from contextlib import suppress
 import pytest
 
 from tests.conftest import MARK, VANISHING, processes
-from trio_mcp.transports.stdio import process
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,13 +43,6 @@ def no_child_left(no_descriptor_left: None) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def every_log_line_is_caught(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-
-
-@pytest.fixture(autouse=True)
-def orphans_are_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where init is slow to reap them, killed orphans look alive, and each group is waited for to the bound."""
-    monkeypatch.setattr(process, "GROUP_GRACE", 0.1)
-    monkeypatch.setattr(process, "ORPHAN_GRACE", 0.05)
 
 
 def _children() -> set[int]:

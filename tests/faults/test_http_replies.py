@@ -163,7 +163,7 @@ async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery, monkeyp
             monkeypatch.setattr(reply.Reply.read, "__defaults__", (50_000,))
             with pytest.raises(ServerStoppedError, match="sent a body over 50000 bytes"):
                 await connection.call_tool("big")
-            monkeypatch.setattr("trio_mcp.transports.streamable.sse.EventBuffer.__init__.__defaults__", (50_000,))
+            monkeypatch.setattr("trio_mcp.protocol.sse.EventBuffer.__init__.__defaults__", (50_000,))
             with pytest.raises(ServerStoppedError, match="sent an event over"):
                 await connection.call_tool("big event")
 

@@ -12,9 +12,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from tests.bounded import open_bounded
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, ServerStoppedError, open_connection, open_connections
-from trio_mcp.transports.lines import outbox
+from trio_mcp.transports.limits import LineLimits
 
 AT_ONCE = 2.0
 
@@ -102,14 +103,11 @@ async def test_2000_cancels_of_a_stopped_server_return_at_once_and_closing_still
             await lives.ended()
 
 
-async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_memory() -> None:
     """Beyond the limit of waiting lines a call waits for room, where it can be cancelled like any other."""
-    monkeypatch.setattr(outbox, "FULL", 4 << 20)
-    monkeypatch.setattr(outbox, "OVERFULL", 8 << 20)
+    limits = LineLimits(backlog=4 << 20, max_unread=8 << 20)
     with trio.fail_after(30):
-        async with open_connection(peer(stop_timeout=0.1)) as connection:
+        async with open_bounded(peer(stop_timeout=0.1), lines=limits) as connection:
             pid = json.loads((await connection.call_tool("environment")).content)["pid"]
             os.kill(pid, signal.SIGSTOP)
             text = "x" * (512 << 10)
@@ -126,12 +124,9 @@ async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_me
             assert connection.statistics().calls_in_flight == 0
 
 
-async def test_a_server_that_never_reads_is_given_up_when_what_cannot_be_held_back_gathers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_never_reads_is_given_up_when_what_cannot_be_held_back_gathers() -> None:
     """Answers to its own pings: it asks for ever and reads nothing."""
-    monkeypatch.setattr(outbox, "FULL", 1 << 20)
-    monkeypatch.setattr(outbox, "OVERFULL", 2 << 20)
+    limits = LineLimits(backlog=1 << 20, max_unread=2 << 20)
     source = """
 def hang(peer, id_, arguments, meta):
     line = b'{"jsonrpc":"2.0","id":"' + b"q" * 1000 + b'","method":"ping"}\\n'
@@ -142,7 +137,7 @@ CALLS["hang"] = hang
     with trio.fail_after(10):
         async with open_lives() as lives:
             server = peer(era="legacy", source=source, alive=lives.port, stop_timeout=0.1)
-            async with open_connection(server) as connection:
+            async with open_bounded(server, lines=limits) as connection:
                 with pytest.raises(ServerStoppedError, match="does not read"):
                     await connection.call_tool("hang")
                 await lives.ended()

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import trio
 
+from tests.bounded import open_bounded
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import ServerStartError, ServerStoppedError, connect, open_connection
-from trio_mcp.transports.stdio import process
-from trio_mcp.transports.stdio.process import GROUP_GRACE, ORPHAN_GRACE
+from trio_mcp.transports.limits import ProcessLimits
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,12 +85,8 @@ async def test_a_wrapper_that_leaves_at_once_is_refused_in_words_and_what_it_lef
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_children_that_a_polite_server_leaves_are_gone_at_once(
-    era: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether or not they hold our pipes or are deaf to SIGTERM. Nobody waits for `stop_timeout`."""
-    monkeypatch.setattr(process, "GROUP_GRACE", GROUP_GRACE)  # the real ones, which conftest.py shortens
-    monkeypatch.setattr(process, "ORPHAN_GRACE", ORPHAN_GRACE)
+async def test_the_children_that_a_polite_server_leaves_are_gone_at_once(era: str) -> None:
+    """Whether they hold our pipes or ignore SIGTERM. Nobody waits for `stop_timeout`."""
     with trio.fail_after(20):
         async with open_lives() as lives:
             server = peer(era=era, children=["quiet", "holding", "stubborn"], alive=lives.port, stop_timeout=30)
@@ -184,7 +180,7 @@ async def test_a_server_deaf_to_eof_and_sigterm_is_gone_within_the_bound() -> No
             server = peer(on_eof="ignore", on_term="ignore", alive=lives.port, stop_timeout=0.2)
             async with open_connection(server):
                 began = trio.current_time()
-            assert 0.2 + process.TERM_GRACE <= trio.current_time() - began < 0.2 + 5
+            assert 0.2 + ProcessLimits().term_grace <= trio.current_time() - began < 0.2 + 5
             await lives.ended()
 
 
@@ -250,22 +246,20 @@ async def test_a_cancelled_caller_does_not_cut_the_grace(tmp_path: Path) -> None
     assert marker.exists()
 
 
-async def test_a_cancelled_caller_does_not_stop_the_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "TERM_GRACE", 0.2)
+async def test_a_cancelled_caller_does_not_stop_the_ladder() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives:
             server = peer(on_eof="ignore", on_term="ignore", alive=lives.port, stop_timeout=0.1)
             with trio.move_on_after(10) as scope:
-                async with open_connection(server):
+                async with open_bounded(server, process=ProcessLimits(term_grace=0.2)):
                     scope.cancel()
             await lives.ended()
 
 
-async def test_cancelling_aclose_stops_the_waiting_and_not_the_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "TERM_GRACE", 0.2)
+async def test_cancelling_aclose_stops_the_waiting_and_not_the_closing() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives, trio.open_nursery() as nursery:
-            server = peer(on_eof="ignore", on_term="ignore", alive=lives.port, stop_timeout=0.2)
+            server = peer(on_eof="ignore", alive=lives.port, stop_timeout=0.3)
             connection = await connect(nursery, server)
             with trio.move_on_after(0.05) as scope:
                 await connection.aclose()
@@ -280,6 +274,7 @@ async def test_cancelling_aclose_stops_the_waiting_and_not_the_closing(monkeypat
 
 HOST = """
 import signal, sys, trio
+from tests.bounded import open_bounded
 from tests.peers import peer
 from trio_mcp import open_connections
 

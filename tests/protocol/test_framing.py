@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import tracemalloc
 from io import BytesIO
 from typing import Any
 
@@ -131,12 +133,21 @@ def test_after_a_flood_nothing_is_kept() -> None:
     for _ in range(3):
         assert buffer.feed(b"y\nz\n") == []
     assert buffer.finish() is None
-    assert buffer._rest.getvalue() == b""
+
+
+def test_a_flood_takes_no_memory() -> None:
+    buffer = LineBuffer(1000)
+    tracemalloc.start()
+    for _ in range(1000):
+        buffer.feed(b"x" * 10_000)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50_000
 
 
 def test_the_cap_stands_at_256_mebibytes() -> None:
     assert MAX_LINE == 256 * 1024 * 1024
-    assert LineBuffer()._maximum == MAX_LINE
+    assert inspect.signature(LineBuffer).parameters["maximum"].default == MAX_LINE
 
 
 # --- the work

@@ -14,7 +14,7 @@ from tests.fakes import POLITE, FakeProcess, Manners
 from tests.far_end import Heard, Talk
 from trio_mcp.errors import ServerStoppedError
 from trio_mcp.models.server import Server
-from trio_mcp.transports.stdio import transport as stdio_module
+from trio_mcp.transports.limits import LineLimits
 from trio_mcp.transports.stdio.transport import StdioTransport
 
 #: Seconds that the server has to exit by itself.
@@ -38,21 +38,24 @@ class Served(Talk):
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Any:
+def served() -> Any:
     @asynccontextmanager
-    async def serve(leader: Manners = POLITE, *children: Manners) -> AsyncIterator[Served]:
+    async def serve(
+        leader: Manners = POLITE, *children: Manners, lines: LineLimits | None = None
+    ) -> AsyncIterator[Served]:
         process = FakeProcess(leader, children)
 
         async def start_process(*_: object) -> FakeProcess:
             await trio.lowlevel.checkpoint()
             return process
 
-        monkeypatch.setattr(stdio_module, "start_process", start_process)
-        heard, lines = Heard(), list[str]()
+        heard, said = Heard(), list[str]()
         with trio.fail_after(100):
-            transport = await StdioTransport.start(SERVER, heard.handlers, lines.append)
+            transport = await StdioTransport.start(
+                SERVER, heard.handlers, said.append, lines=lines, start_process=start_process
+            )
             async with trio.open_nursery() as nursery:
-                served = Served(transport, process.peer, heard, nursery, process, lines)
+                served = Served(transport, process.peer, heard, nursery, process, said)
 
                 async def run() -> None:
                     await transport.run()

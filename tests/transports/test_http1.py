@@ -14,8 +14,7 @@ import trustme
 from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from tests.raw_http import Line, listen
-from trio_mcp.http import client_connection as http1_connection
-from trio_mcp.http import pool as http1
+from trio_mcp.http.limits import PoolLimits
 from trio_mcp.http.pool import Http1Transport
 
 
@@ -160,24 +159,20 @@ async def test_nothing_waits_for_a_free_connection(nursery: trio.Nursery, transp
                 callers.start_soon(get, transport, listener.url)
 
 
-async def test_idle_connections_have_a_limit(
-    nursery: trio.Nursery, transport: Http1Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http1, "MAX_IDLE", 2)
+async def test_idle_connections_have_a_limit(nursery: trio.Nursery) -> None:
     listener = await listen(nursery, polite)
-    responses = [await transport.handle_async_request(httpx.Request("GET", listener.url)) for _ in range(4)]
-    for response in responses:
-        await response.aread()
-    assert repr(transport) == "<Http1Transport, 0 connections in use, 2 idle>"
+    async with Http1Transport(limits=PoolLimits(max_idle=2)) as transport:
+        responses = [await transport.handle_async_request(httpx.Request("GET", listener.url)) for _ in range(4)]
+        for response in responses:
+            await response.aread()
+        assert repr(transport) == "<Http1Transport, 0 connections in use, 2 idle>"
 
 
-async def test_a_connection_that_was_idle_too_long_is_not_used(
-    nursery: trio.Nursery, transport: Http1Transport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_connection_that_was_idle_too_long_is_not_used(nursery: trio.Nursery) -> None:
     listener = await listen(nursery, polite)
-    await get(transport, listener.url)
-    monkeypatch.setattr(http1_connection, "IDLE_EXPIRY", -1)
-    await get(transport, listener.url)
+    async with Http1Transport(limits=PoolLimits(idle_expiry=0)) as transport:
+        await get(transport, listener.url)
+        await get(transport, listener.url)
     assert len(listener.lines) == 2
 
 
@@ -505,6 +500,7 @@ async def test_times_are_kept_step_by_step(
         async def never(*args: object, **kwargs: object) -> None:
             await trio.sleep_forever()
 
+        # No port of this machine leaves a client without an answer.
         monkeypatch.setattr(trio, "open_tcp_stream", never)
         with pytest.raises(httpx.ConnectTimeout):
             await get(transport, "http://localhost:1/", timeout={"connect": 0.05})
@@ -517,8 +513,8 @@ async def test_connecting_is_bounded_where_nothing_is_said(
     async def never(*args: object, **kwargs: object) -> None:
         await trio.sleep_forever()
 
-    monkeypatch.setattr(trio, "open_tcp_stream", never)
+    monkeypatch.setattr(trio, "open_tcp_stream", never)  # as above
     began = trio.current_time()
     with pytest.raises(httpx.ConnectTimeout):
         await get(transport, "http://localhost:1/")
-    assert trio.current_time() - began == http1.CONNECT_TIMEOUT
+    assert trio.current_time() - began == PoolLimits().connect_timeout

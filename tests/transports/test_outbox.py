@@ -8,10 +8,11 @@ import pytest
 import trio
 from trio.testing import MemorySendStream, lockstep_stream_one_way_pair, wait_all_tasks_blocked
 
-from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.limits import LineLimits
 from trio_mcp.transports.lines.outbox import Outbox
 
 LIMIT = 5
+BATCH = LineLimits().batch
 
 
 async def written(outbox: Outbox, stream: MemorySendStream) -> bytes:
@@ -67,14 +68,14 @@ async def test_what_has_gathered_is_joined_into_batches() -> None:
             await outbox.wait_written()
             nursery.cancel_scope.cancel()
     assert len(sizes) == 16  # of 1,000,000 bytes
-    assert max(sizes) <= outbox_module.BATCH
+    assert max(sizes) <= BATCH
     assert outbox.bytes_out == sum(sizes) == 1_000_000
 
 
 async def test_a_line_longer_than_a_batch_goes_out_alone_and_whole() -> None:
     stream = MemorySendStream()
     outbox = Outbox(stream)
-    long = b"x" * (3 * outbox_module.BATCH) + b"\n"
+    long = b"x" * (3 * BATCH) + b"\n"
     for line in (b"before\n", long, b"after\n"):
         outbox.put(line)
     assert await written(outbox, stream) == b"before\n" + long + b"after\n"
@@ -92,7 +93,7 @@ async def test_a_long_line_in_pieces_goes_out_whole_and_none_of_them_is_copied()
 
         async def aclose(self) -> None: ...
 
-    long = b"x" * (3 * outbox_module.BATCH)
+    long = b"x" * (3 * BATCH)
     outbox = Outbox(Noting(), NonBlocking())  # which would raise: a long line is left to the writer
     outbox.put((b"head ", long, b" tail\n"), 1, at_once=True)
     outbox.put((b"sh", b"ort\n"), 2)
@@ -106,11 +107,10 @@ async def test_a_long_line_in_pieces_goes_out_whole_and_none_of_them_is_copied()
     assert outbox.bytes_out == len(long) + 17
 
 
-async def test_a_long_line_in_pieces_is_taken_back_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", outbox_module.BATCH)
+async def test_a_long_line_in_pieces_is_taken_back_as_one() -> None:
     stream = MemorySendStream()
-    outbox = Outbox(stream)
-    outbox.put((b"head ", b"x" * outbox_module.BATCH, b"\n"), 1)
+    outbox = Outbox(stream, limits=LineLimits(backlog=BATCH))
+    outbox.put((b"head ", b"x" * BATCH, b"\n"), 1)
     outbox.put(b"other\n", 2)
     assert outbox.is_full
     assert outbox.take_back(1)
@@ -209,13 +209,9 @@ async def test_a_broken_pipe_is_told_to_who_writes_at_once() -> None:
         os.close(writer)
 
 
-async def test_a_new_request_waits_for_room_and_a_written_batch_makes_some(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", 10)
-    monkeypatch.setattr(outbox_module, "OVERFULL", 20)
+async def test_a_new_request_waits_for_room_and_a_written_batch_makes_some() -> None:
     send, receive = lockstep_stream_one_way_pair()
-    outbox = Outbox(send)
+    outbox = Outbox(send, limits=LineLimits(backlog=10, max_unread=20))
     outbox.put(b"123456789")
     assert not outbox.is_full
     outbox.put(b"x")
@@ -240,9 +236,8 @@ async def test_a_new_request_waits_for_room_and_a_written_batch_makes_some(
     assert order == ["write", "room"]
 
 
-async def test_taking_a_line_back_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", 10)
-    outbox = Outbox(MemorySendStream())
+async def test_taking_a_line_back_makes_room() -> None:
+    outbox = Outbox(MemorySendStream(), limits=LineLimits(backlog=10))
     outbox.put(b"x" * 10, 1)
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
@@ -251,20 +246,16 @@ async def test_taking_a_line_back_makes_room(monkeypatch: pytest.MonkeyPatch) ->
             outbox.take_back(1)
 
 
-async def test_overfull_counts_every_waiting_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "OVERFULL", 20)
-    outbox = Outbox(MemorySendStream())
+async def test_overfull_counts_every_waiting_byte() -> None:
+    outbox = Outbox(MemorySendStream(), limits=LineLimits(max_unread=20))
     outbox.put(b"x" * 19)
     assert not outbox.is_overfull
     outbox.put(b"x")
     assert outbox.is_overfull
 
 
-async def test_discarding_frees_who_waits_for_room_and_who_waits_for_the_last_byte(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", 10)
-    outbox = Outbox(MemorySendStream())
+async def test_discarding_frees_who_waits_for_room_and_who_waits_for_the_last_byte() -> None:
+    outbox = Outbox(MemorySendStream(), limits=LineLimits(backlog=10))
     outbox.put(b"x" * 10)
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:

@@ -83,9 +83,9 @@ async def test_waiting_can_be_cancelled_and_loses_nothing(pipe: tuple[PipeReader
         assert await reader.receive_some() == b"kept"
 
 
-async def test_what_somebody_else_has_read_is_waited_for_again(pipe: tuple[PipeReader, int]) -> None:
-    reader, writer = pipe
-    other = PipeReader(os.dup(reader._descriptor or 0))
+async def test_what_somebody_else_has_read_is_waited_for_again() -> None:
+    descriptor, writer = os.pipe()
+    reader, other = PipeReader(descriptor), PipeReader(os.dup(descriptor))
     found: list[bytes] = []
 
     async def read(stream: PipeReader) -> None:
@@ -101,4 +101,6 @@ async def test_what_somebody_else_has_read_is_waited_for_again(pipe: tuple[PipeR
             assert found == [b"first"]
             os.write(writer, b"second")
     assert found == [b"first", b"second"]
+    await reader.aclose()
     await other.aclose()
+    os.close(writer)

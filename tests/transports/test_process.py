@@ -10,7 +10,9 @@ import trio
 from trio.testing import MockClock, assert_checkpoints
 
 from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, IMMORTAL, POLITE, FakeHandle, FakeProcess, Manners
-from trio_mcp.transports.stdio.process import GROUP_GRACE, KILL_GRACE, ORPHAN_GRACE, TERM_GRACE
+from trio_mcp.transports.limits import ProcessLimits
+
+LIMITS = ProcessLimits()
 
 STOP_TIMEOUT = 5.0
 
@@ -47,13 +49,13 @@ async def test_a_leader_gets_the_time_it_needs_after_the_end_of_its_input(autoju
 async def test_children_of_a_polite_leader_are_signalled_and_waited_for(autojump_clock: MockClock) -> None:
     handle = await stop(POLITE, [Manners(term=0.25)])
     assert handle.names == ["EOF", "SIGTERM", "SIGCONT", "reap", "release"]
-    assert 0.25 <= trio.current_time() < GROUP_GRACE
+    assert 0.25 <= trio.current_time() < LIMITS.group_grace
 
 
 async def test_a_child_deaf_to_sigterm_is_killed_after_group_grace(autojump_clock: MockClock) -> None:
     handle = await stop(POLITE, [DEAF_TO_TERM])
     assert handle.names == ["EOF", "SIGTERM", "SIGCONT", "reap", "SIGKILL", "release"]
-    assert handle.log[-2:] == [(GROUP_GRACE, "SIGKILL"), (GROUP_GRACE, "release")]
+    assert handle.log[-2:] == [(LIMITS.group_grace, "SIGKILL"), (LIMITS.group_grace, "release")]
 
 
 async def test_a_leader_deaf_to_the_end_of_input_is_signalled_at_stop_timeout(autojump_clock: MockClock) -> None:
@@ -73,21 +75,21 @@ async def test_stop_timeout_0_signals_at_once(autojump_clock: MockClock) -> None
 
 
 async def test_a_leader_gets_term_grace_to_tidy_up(autojump_clock: MockClock) -> None:
-    handle = await stop(Manners(term=TERM_GRACE - 0.001))
+    handle = await stop(Manners(term=LIMITS.term_grace - 0.001))
     assert "SIGKILL" not in handle.names
-    assert handle.log[-1][0] == pytest.approx(STOP_TIMEOUT + TERM_GRACE - 0.001)
+    assert handle.log[-1][0] == pytest.approx(STOP_TIMEOUT + LIMITS.term_grace - 0.001)
 
 
 async def test_a_leader_deaf_to_sigterm_is_killed_after_term_grace(autojump_clock: MockClock) -> None:
     handle = await stop(DEAF_TO_TERM)
-    at = STOP_TIMEOUT + TERM_GRACE
+    at = STOP_TIMEOUT + LIMITS.term_grace
     assert handle.log[3:] == [(at, "SIGKILL"), (at, "reap"), (at, "release")]
 
 
 async def test_children_die_with_a_leader_that_has_to_be_killed(autojump_clock: MockClock) -> None:
     handle = await stop(DEAF_TO_TERM, [DEAF_TO_TERM, DEAF_TO_TERM])
     assert handle.names == ["EOF", "SIGTERM", "SIGCONT", "SIGKILL", "reap", "release"]
-    assert trio.current_time() == STOP_TIMEOUT + TERM_GRACE
+    assert trio.current_time() == STOP_TIMEOUT + LIMITS.term_grace
 
 
 async def test_a_leader_that_never_dies_is_left_behind_unreaped_and_logged(
@@ -97,7 +99,7 @@ async def test_a_leader_that_never_dies_is_left_behind_unreaped_and_logged(
     with caplog.at_level(logging.ERROR, "trio_mcp.transports"):
         handle = await stop(IMMORTAL)
     assert handle.names == ["EOF", "SIGTERM", "SIGCONT", "SIGKILL", "release"]
-    assert trio.current_time() == STOP_TIMEOUT + TERM_GRACE + KILL_GRACE
+    assert trio.current_time() == STOP_TIMEOUT + LIMITS.term_grace + LIMITS.kill_grace
     assert handle.looks == []
     assert "left behind" in caplog.text
 
@@ -106,7 +108,10 @@ async def test_a_group_that_never_looks_empty_ends_the_wait_all_the_same(autojum
     """Zombie orphans count as present where no init reaps them."""
     handle = await stop(POLITE, [IMMORTAL])
     assert handle.names == ["EOF", "SIGTERM", "SIGCONT", "reap", "SIGKILL", "release"]
-    assert handle.log[-2:] == [(GROUP_GRACE, "SIGKILL"), (GROUP_GRACE + ORPHAN_GRACE, "release")]
+    assert handle.log[-2:] == [
+        (LIMITS.group_grace, "SIGKILL"),
+        (LIMITS.group_grace + LIMITS.orphan_grace, "release"),
+    ]
 
 
 @pytest.mark.parametrize("children", [(), (IMMORTAL,)])

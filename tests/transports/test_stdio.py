@@ -14,10 +14,11 @@ from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, FakeProcess
 from tests.far_end import Heard
 from tests.transports.conftest import SERVER, STOP_TIMEOUT
 from trio_mcp.errors import ServerStartError, ServerStoppedError
-from trio_mcp.transports.lines import outbox as outbox_module
-from trio_mcp.transports.stdio import transport as stdio_module
+from trio_mcp.transports.limits import LineLimits, ProcessLimits
 from trio_mcp.transports.stdio.process import CannotStart
-from trio_mcp.transports.stdio.transport import DRAIN_GRACE, StdioTransport
+from trio_mcp.transports.stdio.transport import StdioTransport
+
+DRAIN_GRACE = ProcessLimits().drain_grace
 
 # --- exit first
 
@@ -191,11 +192,8 @@ async def test_a_broken_write_to_a_server_that_is_dying_names_the_exit(
 # --- at fault
 
 
-async def test_a_server_that_reads_nothing_is_given_up_at_once(
-    served: Any, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outbox_module, "OVERFULL", 1000)
-    async with served(DEAF_TO_EOF) as it:
+async def test_a_server_that_reads_nothing_is_given_up_at_once(served: Any, autojump_clock: MockClock) -> None:
+    async with served(DEAF_TO_EOF, lines=LineLimits(max_unread=1000)) as it:
         it.process.stdin.send_all_hook = trio.sleep_forever
         call = it.start()
         for _ in range(100):
@@ -219,16 +217,15 @@ async def test_lines_that_were_no_messages_are_shown_in_the_note_redacted(
 # --- start
 
 
-async def test_a_start_that_fails_leaves_the_cause_not_the_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_start_that_fails_leaves_the_cause_not_the_seam() -> None:
     cause = FileNotFoundError()
 
     async def start_process(*_: object) -> FakeProcess:
         await trio.lowlevel.checkpoint()
         raise CannotStart("because") from cause
 
-    monkeypatch.setattr(stdio_module, "start_process", start_process)
     with pytest.raises(ServerStartError, match="did not start: because; the server's environment") as caught:
-        await StdioTransport.start(SERVER, Heard().handlers)
+        await StdioTransport.start(SERVER, Heard().handlers, start_process=start_process)
     assert caught.value.__cause__ is cause
 
 

@@ -12,8 +12,9 @@ from tests.fakes import DEAF_TO_EOF, DEAF_TO_TERM, POLITE, Manners
 from tests.transports.conftest import STOP_TIMEOUT, Served
 from trio_mcp.errors import ServerStoppedError
 from trio_mcp.transports.base import FLUSH_GRACE
-from trio_mcp.transports.stdio.process import GROUP_GRACE, TERM_GRACE
-from trio_mcp.transports.stdio.transport import DRAIN_GRACE
+from trio_mcp.transports.limits import ProcessLimits
+
+LIMITS = ProcessLimits()
 
 
 async def test_a_plain_close_of_a_polite_server_costs_no_time_and_is_no_error(
@@ -46,7 +47,7 @@ async def test_calls_are_failed_at_once_by_close_not_at_the_end_of_the_ladder(
         assert isinstance(await call.outcome(), trio.ClosedResourceError)
         assert trio.current_time() == 0
         await it.gone.wait()
-        assert trio.current_time() == STOP_TIMEOUT + TERM_GRACE
+        assert trio.current_time() == STOP_TIMEOUT + LIMITS.term_grace
 
 
 async def test_children_in_the_group_are_gone_when_run_returns(served: Any, autojump_clock: MockClock) -> None:
@@ -54,7 +55,7 @@ async def test_children_in_the_group_are_gone_when_run_returns(served: Any, auto
         it.transport.close()
         await it.gone.wait()
         assert it.process.handle.names[-2:] == ["SIGKILL", "release"]
-        assert trio.current_time() == GROUP_GRACE
+        assert trio.current_time() == LIMITS.group_grace
 
 
 async def test_a_server_that_reads_nothing_is_closed_within_flush_grace_more(
@@ -67,7 +68,7 @@ async def test_a_server_that_reads_nothing_is_closed_within_flush_grace_more(
         it.transport.close()
         await it.gone.wait()
         assert isinstance(await call.outcome(), trio.ClosedResourceError)
-        assert trio.current_time() == FLUSH_GRACE + STOP_TIMEOUT + TERM_GRACE
+        assert trio.current_time() == FLUSH_GRACE + STOP_TIMEOUT + LIMITS.term_grace
 
 
 async def test_output_and_stderr_are_drained_while_the_ladder_runs(served: Any, autojump_clock: MockClock) -> None:
@@ -90,11 +91,11 @@ async def test_the_last_of_stderr_is_waited_for_after_a_plain_close_too(
     async with served(POLITE) as it:
         it.process.output_is_held = True
         it.transport.close()
-        await trio.sleep(DRAIN_GRACE / 2)
+        await trio.sleep(LIMITS.drain_grace / 2)
         await it.process.errors.send_all(b"tidied up")
         it.process.let_go()
         await it.gone.wait()
-        assert trio.current_time() == DRAIN_GRACE / 2
+        assert trio.current_time() == LIMITS.drain_grace / 2
     assert it.lines == ["tidied up"]
 
 
@@ -105,7 +106,7 @@ async def test_a_grandchild_that_holds_stderr_does_not_hold_up_a_close_for_longe
         it.process.output_is_held = True
         it.transport.close()
         await it.gone.wait()
-        assert trio.current_time() == DRAIN_GRACE
+        assert trio.current_time() == LIMITS.drain_grace
 
 
 async def test_an_outer_cancel_does_not_end_it_before_close_does(served: Any, autojump_clock: MockClock) -> None:

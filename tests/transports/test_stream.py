@@ -12,6 +12,7 @@ from trio.testing import assert_checkpoints, lockstep_stream_pair, memory_stream
 
 from tests.far_end import Message, Talk, byte_by_byte, talking
 from trio_mcp.errors import MCPError, ProtocolError, RequestError, ServerStoppedError
+from trio_mcp.transports.limits import LineLimits
 
 #: Whole, cut into single bytes, and without any buffer between the two sides.
 PAIRS = [memory_stream_pair, byte_by_byte, lockstep_stream_pair]
@@ -245,7 +246,7 @@ async def test_a_line_that_is_no_message_is_skipped_counted_and_shown(
         await talk.peer.answer(request, {})
         assert await call.outcome() == b"{}"
         assert talk.transport.statistics().skipped_lines == 1
-        assert talk.transport.junk == [line.decode(errors="replace")]
+        assert talk.transport.samples == [line.decode(errors="replace")]
     (record,) = caplog.records
     assert "skipped" in record.getMessage()
     assert 'server "peer"' in record.getMessage()
@@ -258,8 +259,8 @@ async def test_a_flood_of_junk_is_one_warning_and_five_clipped_samples(caplog: p
         await talk.peer.answer(request, {})
         await call.outcome()
         assert talk.transport.statistics().skipped_lines == 50
-        assert [sample[0] for sample in talk.transport.junk] == ["0", "1", "2", "3", "4"]
-        assert {len(sample) for sample in talk.transport.junk} == {200}
+        assert [sample[0] for sample in talk.transport.samples] == ["0", "1", "2", "3", "4"]
+        assert {len(sample) for sample in talk.transport.samples} == {200}
     assert len(caplog.records) == 1
 
 
@@ -272,7 +273,7 @@ async def test_empty_lines_and_crlf_are_no_trouble(caplog: pytest.LogCaptureFixt
 
 
 async def test_a_line_over_the_cap_ends_it_and_what_came_before_is_delivered() -> None:
-    async with talking(max_line=100) as talk:
+    async with talking(limits=LineLimits(max_line=100)) as talk:
         (first, request), (second, _) = await talk.ask(), await talk.ask()
         answer = json.dumps({"id": request["id"], "result": {}}).encode()
         await talk.peer.send(answer + b"\n" + b"x" * 200)

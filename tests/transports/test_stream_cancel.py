@@ -10,7 +10,7 @@ import trio
 from trio.testing import Sequencer, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.far_end import Call, Heard, Message, Peer, Talk, byte_by_byte, talking
-from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.limits import LineLimits
 from trio_mcp.transports.lines.transport import StreamTransport
 
 PAIRS = [memory_stream_pair, byte_by_byte, lockstep_stream_pair]
@@ -103,9 +103,8 @@ async def test_two_thousand_cancels_of_a_peer_that_reads_nothing_wait_for_nothin
         assert (await next_request(talk))["method"] == "next"
 
 
-async def test_a_cancel_while_waiting_for_room_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", 100)
-    async with talking(lockstep_stream_pair) as talk:
+async def test_a_cancel_while_waiting_for_room_leaves_no_trace() -> None:
+    async with talking(lockstep_stream_pair, limits=LineLimits(backlog=100)) as talk:
         calls = [await started(talk, f"m{number}") for number in range(6)]
         assert talk.transport.statistics().in_flight < 6
         calls[5].scope.cancel()

@@ -15,7 +15,7 @@ from trio.testing import (
 from tests.far_end import Call, EndOfInput, Heard, Peer, Talk, talking
 from trio_mcp.errors import ServerStoppedError
 from trio_mcp.transports.base import FLUSH_GRACE
-from trio_mcp.transports.lines import outbox as outbox_module
+from trio_mcp.transports.limits import LineLimits
 from trio_mcp.transports.lines.transport import StreamTransport
 
 CLOSED = 'the connection to "peer" was closed'
@@ -222,10 +222,7 @@ async def test_close_before_run_ends_it_at_once() -> None:
 # --- a peer that does not keep up
 
 
-@pytest.fixture
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "FULL", 200)
-    monkeypatch.setattr(outbox_module, "OVERFULL", 1000)
+SMALL = LineLimits(backlog=200, max_unread=1000)
 
 
 async def fill(talk: Talk) -> list[Call]:
@@ -238,9 +235,8 @@ async def fill(talk: Talk) -> list[Call]:
             return calls
 
 
-@pytest.mark.usefixtures("_small")
 async def test_a_request_waits_for_room_and_goes_on_when_the_peer_reads() -> None:
-    async with talking(lockstep_stream_pair) as talk:
+    async with talking(lockstep_stream_pair, limits=SMALL) as talk:
         calls = await fill(talk)
         for _ in calls:
             await talk.peer.answer(await talk.peer.take(), {})
@@ -248,9 +244,8 @@ async def test_a_request_waits_for_room_and_goes_on_when_the_peer_reads() -> Non
             assert await call.outcome() == b"{}"
 
 
-@pytest.mark.usefixtures("_small")
 async def test_room_comes_also_where_a_request_is_taken_back() -> None:
-    async with talking(lockstep_stream_pair) as talk:
+    async with talking(lockstep_stream_pair, limits=SMALL) as talk:
         calls = await fill(talk)
         for call in calls[1:-1]:
             call.scope.cancel()
@@ -259,9 +254,8 @@ async def test_room_comes_also_where_a_request_is_taken_back() -> None:
         assert {(await talk.peer.take())["method"] for _ in range(2)} == {"m0", f"m{len(calls) - 1}"}
 
 
-@pytest.mark.usefixtures("_small")
 async def test_a_request_that_waits_for_room_when_the_peer_ends_the_stream_fails_with_the_reason() -> None:
-    async with talking(lockstep_stream_pair) as talk:
+    async with talking(lockstep_stream_pair, limits=SMALL) as talk:
         calls = await fill(talk)
         await talk.peer.output.aclose()
         errors = [await call.outcome() for call in calls]
@@ -269,9 +263,8 @@ async def test_a_request_that_waits_for_room_when_the_peer_ends_the_stream_fails
         assert errors[-1] == errors[0]
 
 
-@pytest.mark.usefixtures("_small")
 async def test_a_request_that_waits_for_room_at_close_fails_as_closed(autojump_clock: MockClock) -> None:
-    async with talking(lockstep_stream_pair, limit=100) as talk:
+    async with talking(lockstep_stream_pair, limits=SMALL, limit=100) as talk:
         calls = await fill(talk)
         talk.transport.close()
         for call in calls:
@@ -279,9 +272,8 @@ async def test_a_request_that_waits_for_room_at_close_fails_as_closed(autojump_c
         assert trio.current_time() <= FLUSH_GRACE
 
 
-@pytest.mark.usefixtures("_small")
 async def test_notices_fit_beyond_full_and_a_peer_that_lets_them_gather_is_given_up() -> None:
-    async with talking(lockstep_stream_pair) as talk:
+    async with talking(lockstep_stream_pair, limits=SMALL) as talk:
         calls = await fill(talk)
         talk.transport.notify("n")
         await wait_all_tasks_blocked()

@@ -1,26 +1,20 @@
-"""One HTTP/1.1 connection: what h11 thinks of it, and its streams. Kept and given out by http1.py."""
+"""One HTTP/1.1 connection of a client: its streams, and the state that h11 keeps of it. pool.py gives them out."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import NoReturn, TypeVar
 
 import h11
 import httpx
 import trio
 
+from .limits import PoolLimits
 from .requests import STAND_INS, plain_request
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-#: Seconds after which an idle connection is not used any more: servers commonly close theirs after 5 to 75.
-IDLE_EXPIRY = 60.0
 #: How much is read at once.
 CHUNK = 64 * 1024
-#: Bytes that the head of a response may have, as in httpcore.
-MAX_HEAD = 100 * 1024
 
 Origin = tuple[bytes, bytes, int | None]
 Timeouts = dict[str, float | None]
@@ -30,13 +24,13 @@ _END = h11.EndOfMessage()
 
 
 class _UnwrittenError(Exception):
-    """The server takes no more. Not what the body's own generator may raise: that is its caller's."""
+    """The server reads no more. Errors of the body's own generator are not this: they are the caller's."""
 
 
 class Http1Connection:
-    """One connection: h11's view of it, and its streams.
+    """One connection: its streams, and h11's state of it.
 
-    Without TLS it also has the `plain` socket: a step of it takes one system call and one turn of the scheduler.
+    Without TLS it also has the `plain` socket, on which a step is one system call and one turn of the scheduler.
     """
 
     def __init__(
@@ -44,23 +38,25 @@ class Http1Connection:
         stream: trio.abc.Stream,
         socket_stream: trio.SocketStream,
         origin: Origin,
+        limits: PoolLimits,
         plain: socket.socket | None = None,
     ) -> None:
         self.origin = origin
+        self._idle_expiry = limits.idle_expiry
         self._plain = plain
         self._idle_since = 0.0
         self._stream = stream
         self._socket = socket_stream.socket
-        self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.max_head)
 
     @property
     def is_expired(self) -> bool:
         """Whether it has been idle for too long."""
-        return trio.current_time() - self._idle_since > IDLE_EXPIRY
+        return trio.current_time() - self._idle_since > self._idle_expiry
 
     @property
     def is_usable(self) -> bool:
-        """Whether nothing has come since the last response: what comes to an idle connection is its end."""
+        """Whether it is young enough and still open: bytes that come to an idle connection announce its end."""
         return not self.is_expired and not self._socket.is_readable()
 
     async def exchange(self, request: httpx.Request, timeouts: Timeouts) -> h11.Response:
@@ -69,12 +65,12 @@ class Http1Connection:
         try:
             await self._write(request, timeouts.get("write"))
         except _UnwrittenError:
-            pass  # RFC 9112, 9.5: a server may refuse a body before it has read it all. Its answer tells more.
+            pass  # RFC 9112, 9.5: a server may refuse a body before it has read it all; its answer says why
         except h11.LocalProtocolError as error:
             raise_as(error, httpx.WriteError, request)
         try:
             return await self._head(request, timeouts.get("read"))
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
+        except Exception as error:  # noqa: BLE001 - raised again, as an error of httpx
             raise_as(error, httpx.ReadError, request)
 
     async def next_chunk(self, timeouts: Timeouts) -> bytes | None:
@@ -82,12 +78,12 @@ class Http1Connection:
         try:
             while (chunk := self.chunk_now()) == b"":
                 await self._more(timeouts.get("read"), None)
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
+        except Exception as error:  # noqa: BLE001 - raised again, as an error of httpx
             raise_as(error, httpx.ReadError)
         return chunk
 
     def chunk_now(self) -> bytes | None:
-        """As much of the next part as has come; None at the end of the body."""
+        """The bytes of the body that have come already, perhaps b""; None at its end."""
         try:
             event = self._state.next_event()
         except h11.RemoteProtocolError as error:
@@ -97,7 +93,7 @@ class Http1Connection:
         return bytes(event.data) if isinstance(event, h11.Data) else None
 
     def next_cycle(self) -> bool:
-        """Begin anew after a response; whether the connection may be used again."""
+        """Make ready for the next request after a response; whether the connection may be used again."""
         try:
             self._state.start_next_cycle()
         except h11.LocalProtocolError:
@@ -106,7 +102,7 @@ class Http1Connection:
         return self._state.trailing_data == (b"", False)
 
     def drop(self) -> None:
-        """Close without a word and without a wait."""
+        """Close the socket at once, without TLS's goodbye and without waiting."""
         self._socket.close()
 
     async def _write(self, request: httpx.Request, seconds: float | None) -> None:
@@ -130,7 +126,7 @@ class Http1Connection:
                         await self._send(data, seconds, request)
                         data = b""
             finally:
-                if isinstance(chunks, AsyncGenerator):  # one that is left early must be closed at once
+                if isinstance(chunks, AsyncGenerator):  # a generator that is left early must be closed at once
                     await chunks.aclose()
         data += self._state.send(_END) or b""
         if data:
@@ -139,7 +135,7 @@ class Http1Connection:
     def _written_at_once(self, data: bytes) -> int:
         try:
             return 0 if self._plain is None else self._plain.send(data)
-        except OSError:  # full, or broken: the stream waits for it, or says so
+        except OSError:  # full, or broken: the stream then waits, or raises
             return 0
 
     async def _send(self, data: bytes, seconds: float | None, request: httpx.Request) -> None:
@@ -173,7 +169,7 @@ class Http1Connection:
             await trio.lowlevel.wait_readable(self._plain)
             try:
                 return self._plain.recv(CHUNK)
-            except BlockingIOError:  # the stream waits once more
+            except BlockingIOError:  # readable for a moment only: the stream waits once more
                 pass
         return bytes(await self._stream.receive_some(CHUNK))
 
@@ -184,7 +180,7 @@ async def within(
     request: httpx.Request | None,
     step: Callable[[], Awaitable[T]],
 ) -> T:
-    """Take a step within so many seconds, or raise that kind; None is without bound."""
+    """Await a step for so many seconds at most, or raise the timeout of this kind; None is without bound."""
     if seconds is None:
         return await step()
     with trio.move_on_after(seconds):
@@ -193,21 +189,21 @@ async def within(
 
 
 def raise_as(error: Exception, kind: type[httpx.TransportError], request: httpx.Request | None = None) -> NoReturn:
-    """What went wrong below, as httpx says it; what is none of our business, as it is."""
+    """Raise an error of h11 or trio as the error of httpx that it is; any other error as it is."""
     if isinstance(error, h11.LocalProtocolError):
         raise httpx.LocalProtocolError(str(error), request=request) from error
     if isinstance(error, h11.RemoteProtocolError):
         raise httpx.RemoteProtocolError(str(error), request=request) from error
     if isinstance(error, OSError | trio.BrokenResourceError | trio.ClosedResourceError):
-        raise kind(_worded(error), request=request) from error
+        raise kind(_text_of(error), request=request) from error
     raise error
 
 
-def _worded(error: BaseException) -> str:
-    """What was the matter, where trio only says that something was."""
+def _text_of(error: BaseException) -> str:
+    """The text of the operating system, where trio's own says less."""
     cause = error.__cause__
-    if isinstance(cause, BaseExceptionGroup):  # one of each address that was tried
+    if isinstance(cause, BaseExceptionGroup):  # one for each address that was tried
         cause = cause.exceptions[0]
     if isinstance(cause, OSError):
-        return _worded(cause)
+        return _text_of(cause)
     return str(error) or "the connection was lost"

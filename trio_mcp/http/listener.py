@@ -1,4 +1,4 @@
-"""Sockets that listen for HTTP, and the end of those that were accepted. Knows no HTTP, and no server of it."""
+"""Sockets that listen for an HTTP server, and the end of those that it has accepted. Knows no HTTP."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from contextlib import suppress
 
 import trio
 
-#: Seconds that the kernel waits for a client that reads nothing (a send cannot be cancelled in hypercorn), and
-#: after which it asks one that says nothing whether it is still there.
+#: Seconds after which the kernel gives up a client that reads nothing (hypercorn's sends cannot be cancelled), and
+#: after which it probes a client that sends nothing.
 UNREAD_PATIENCE = 60
 
 
 async def bound(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of a name; for the first alone where the port is not given.
+    """Listening addresses, bound: one socket for each address of a name. Where the port is 0, for the first alone.
 
     Raises:
-        OSError: there is none that can be listened on.
+        OSError: the name has no address that can be bound.
     """
     try:
         found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except UnicodeError as error:
         raise OSError(f"{host!r} is no name of a host") from error
-    # Before IPv6, which a machine may have in name alone.
+    # IPv4 first: a machine may have IPv6 in name alone.
     found = sorted(set(found), key=lambda info: info[0] != socket.AF_INET)
     sockets: list[socket.socket] = []
     for family, kind, protocol, _, address in found if port else found[:1]:
@@ -41,7 +41,7 @@ async def bound(host: str, port: int) -> list[socket.socket]:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted sockets inherit it
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
             one.setblocking(False)
@@ -57,11 +57,11 @@ async def bound(host: str, port: int) -> list[socket.socket]:
 
 
 def shut_down(addresses: set[tuple[str, int]]) -> None:
-    """Shut down every connection that was accepted at these addresses, whoever holds it."""
+    """Shut down every connection that was accepted at these addresses, whichever object holds it."""
     everywhere = {port for host, port in addresses if host in ("0.0.0.0", "::")}
     with suppress(OSError):  # there is no such directory
         for entry in os.listdir("/dev/fd"):
-            # It may be no socket, one of another family, or closed meanwhile.
+            # The descriptor may be no socket, one of another family, or closed by now.
             with suppress(OSError, LookupError), _duplicate(int(entry)) as one:
                 local = one.getsockname()[:2]
                 if (local in addresses or local[1] in everywhere) and one.getpeername():
@@ -72,7 +72,7 @@ def _duplicate(descriptor: int) -> socket.socket:
     """The socket that a descriptor leads to, under a descriptor of its own.
 
     Raises:
-        OSError: it leads to none.
+        OSError: it leads to no socket.
     """
     number = os.dup(descriptor)
     try:

@@ -18,18 +18,15 @@ import httpx
 import trio
 
 from .client_connection import Http1Connection, Origin, Timeouts, raise_as, within
-
-#: Seconds to connect, the name's look-up and the TLS handshake included, where the request says nothing.
-CONNECT_TIMEOUT = 10.0
-#: Idle connections that are kept for one origin: descriptors are few, and a new connection costs little.
-MAX_IDLE = 256
+from .limits import PoolLimits
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
     """Sends requests over HTTP/1.1.
 
     Args:
-        ssl_context: for https; made by `httpx.create_ssl_context()` when first needed, when not given.
+        ssl_context: for https; without one, `httpx.create_ssl_context()` makes it when it is first needed.
+        limits: other bounds than the usual ones.
 
     Example:
         >>> async def get(url):
@@ -37,8 +34,9 @@ class Http1Transport(httpx.AsyncBaseTransport):
         ...         return (await client.get(url)).text
     """
 
-    def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None = None, *, limits: PoolLimits | None = None) -> None:
         self._ssl_context = ssl_context
+        self._limits = limits or PoolLimits()
         self._idle: dict[Origin, list[Http1Connection]] = {}
         self._busy: set[Http1Connection] = set()
 
@@ -47,10 +45,10 @@ class Http1Transport(httpx.AsyncBaseTransport):
         return f"<Http1Transport, {len(self._busy)} connections in use, {idle} idle>"
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the response as soon as its head has come. Its body must be read or closed.
+        """Send one request; return the response as soon as its head has come. Its body must be read or closed.
 
         Raises:
-            httpx.TransportError: of the kind that names the step.
+            httpx.TransportError: a subclass that names the step, like ConnectError or ReadTimeout.
         """
         timeouts = request.extensions.get("timeout", {})
         connection = self._take_idle(_origin(request.url))
@@ -110,7 +108,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             plain = socket.socket(fileno=opened.socket.detach())
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if not is_secure:
-                return Http1Connection(stream, stream, origin, plain)
+                return Http1Connection(stream, stream, origin, self._limits, plain)
             tls = trio.SSLStream(
                 stream,
                 self._tls(),
@@ -122,14 +120,14 @@ class Http1Transport(httpx.AsyncBaseTransport):
             except BaseException:
                 stream.socket.close()
                 raise
-            return Http1Connection(tls, stream, origin)
+            return Http1Connection(tls, stream, origin, self._limits)
 
         try:
-            seconds = timeouts.get("connect", CONNECT_TIMEOUT)
+            seconds = timeouts.get("connect", self._limits.connect_timeout)
             return await within(seconds, httpx.ConnectTimeout, request, connect)
         except UnicodeError as error:  # of the look-up: an empty label, or one over 63 characters
             raise httpx.ConnectError("the host is no legal name", request=request) from error
-        except Exception as error:  # noqa: BLE001 - raised again, as httpx says it
+        except Exception as error:  # noqa: BLE001 - raised again, as an error of httpx
             raise_as(error, httpx.ConnectError, request)
 
     def _tls(self) -> ssl.SSLContext:
@@ -138,8 +136,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
         return self._ssl_context
 
     def _give_back(self, connection: Http1Connection) -> None:
-        """A response is over: keep its connection where that can be used again."""
-        if connection not in self._busy:  # closed meanwhile
+        """Keep the connection of a response that is over, where it can be used again."""
+        if connection not in self._busy:  # `aclose` has closed it
             return
         self._busy.discard(connection)
         if not connection.next_cycle():
@@ -147,14 +145,14 @@ class Http1Transport(httpx.AsyncBaseTransport):
             return
         stack = self._idle.setdefault(connection.origin, [])
         stack.append(connection)
-        while len(stack) > MAX_IDLE or (stack and stack[0].is_expired):
+        while len(stack) > self._limits.max_idle or (stack and stack[0].is_expired):
             stack.pop(0).drop()
 
 
 class Body(httpx.AsyncByteStream):
     """The body of one response. Closed before its end, it takes its connection with it.
 
-    No async generator: one that is left early would have to be closed by whoever holds it.
+    It is no async generator: its user would have to close one that is left early.
     """
 
     def __init__(
@@ -181,7 +179,7 @@ class Body(httpx.AsyncByteStream):
         return chunk
 
     def take(self) -> bytes:
-        """The next part, if it has come already, as that of a small body has; empty where there is none yet."""
+        """The next part if it has come already, as a small body has; b"" where none has come."""
         chunk = None
         try:
             if not self._is_over:
@@ -192,10 +190,10 @@ class Body(httpx.AsyncByteStream):
         return chunk or b""
 
     async def aclose(self) -> None:
-        """Let go of the connection. No checkpoint: this must work in a cancelled task."""
+        """Give the connection back, or close it. No checkpoint: this must work in a cancelled task."""
         if not self._is_over:
             with suppress(httpx.RemoteProtocolError):
-                while self.take():  # it may be all there is
+                while self.take():  # a body that has come whole leaves its connection usable
                     pass
             self._finish()
 

@@ -1,7 +1,8 @@
-"""A request as HTTP/1.1 writes it, where it is plain: whole in memory, with nothing to say about the connection.
+"""Writes plain requests of HTTP/1.1: the body is whole in memory, and no header is about the connection.
 
-h11 checks, copies and searches the headers of a request several times over, which is a fifth of a small call. What
-is not plain is left to h11: it writes it, or says what is wrong with it. No I/O; knows no httpx.
+h11 checks, copies and searches the headers of a request several times, which is a fifth of the cost of a small
+call. Requests that are not plain are left to h11, which writes them or says what is wrong with them. No I/O; knows
+no httpx.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ _TARGET = re.compile(rb"[!-~]+").fullmatch
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _VALUE = re.compile(rb"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?").fullmatch
 
-#: Fields that are about the connection, not the request: RFC 9110, "Connection", and what it may name.
+#: Fields that are about the connection, not the request: RFC 9110, "Connection", and the fields that it may name.
 _CONNECTION = frozenset((b"connection", b"expect", b"te", b"trailer", b"transfer-encoding", b"upgrade"))
 
-#: By method, what h11 is told in place of a plain request: no more of it has a meaning for the response.
+#: By method, the request that h11 is given in place of a plain one: it needs no more of it to read the response.
 STAND_INS = {
     method: h11.Request(method=method, target="/", headers=[("Host", "")])
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -27,7 +28,7 @@ STAND_INS = {
 
 
 def plain_request(method: str, target: bytes, fields: list[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-    """All of a plain request, whose method is one of `STAND_INS`; None for any other.
+    """The bytes of a plain request, whose method is one of `STAND_INS`; None for any other request.
 
     >>> plain_request("POST", b"/mcp", [(b"Host", b"localhost"), (b"Content-Length", b"2")], b"{}")
     b'POST /mcp HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 2\\r\\n\\r\\n{}'
@@ -50,6 +51,6 @@ def plain_request(method: str, target: bytes, fields: list[tuple[bytes, bytes]],
 
 @lru_cache(256)  # the requests of a program have few names among them
 def _lowered(name: bytes) -> bytes | None:
-    """A field's name as it is compared; None where the field is not plain."""
+    """A field's name in lower case, as it is compared; None where the field is not plain."""
     lowered = name.lower()
     return lowered if _NAME(lowered) and lowered not in _CONNECTION else None

@@ -1,11 +1,11 @@
-"""A tool's arguments: from what the caller has to one line of JSON, or a clear refusal.
+"""Encodes a tool's arguments as one line of JSON, or refuses them with a clear reason.
 
-Two ways in. A mapping is encoded, and what JSON has no word for is refused with its place instead of being
-turned into something near it. Raw JSON text, as a model produced it, is checked and then forwarded as it is:
-its digits, its duplicate keys and its spaces are the server's to judge. Either way what leaves here is one
-JSON object on one line, and nothing else ever does.
+Arguments come in two forms. A mapping is encoded; a value that JSON cannot express is refused, with its place,
+instead of being turned into something similar. Raw JSON text, as a model produced it, is checked and then
+forwarded as it is: the server judges its digits, its duplicate keys and its spaces. Either way the result is one
+JSON object on one line.
 
-This knows nothing of tools but the name that goes into the error, and nothing of their schemas.
+This file knows nothing of tools but the name that goes into the error, and nothing of their schemas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATH_SHOWN = 200
 
 _TOO_DEEP = "nested too deep, or containing itself"
 
-# Types whose every value msgspec writes as JSON means it, or refuses: what it refuses are lone surrogates and
+# Types whose every value msgspec either writes as JSON means it or refuses: it refuses lone surrogates, and
 # integers beyond CPython's limit on digits.
 _SCALARS = frozenset({str, int, bool, type(None)})
 _JSON_WORDS = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
@@ -41,7 +41,7 @@ _check_object = msgspec.json.Decoder(_AnyObject).decode
 
 
 class _RefusedError(Exception):
-    """What is wrong, and on its way out the keys and indexes that lead there, the innermost first."""
+    """A reason. On its way out it gathers the keys and indexes that lead to the value, the innermost first."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -115,8 +115,8 @@ def _one_line(data: bytes) -> bytes:
     try:
         _check_object(data)
     except msgspec.DecodeError:
-        return _judged(data.decode())
-    # A newline inside a JSON string is escaped, so those that are left stand between tokens.
+        return _empty_or_refused(data.decode())
+    # A newline inside a JSON string is escaped, so any others stand between tokens.
     if b"\n" in data:
         data = data.replace(b"\n", b" ")
     if b"\r" in data:
@@ -124,8 +124,8 @@ def _one_line(data: bytes) -> bytes:
     return data
 
 
-def _judged(text: str) -> bytes:
-    """`{}` for what means no arguments; for the rest the reason, in the words of the standard library."""
+def _empty_or_refused(text: str) -> bytes:
+    """`{}` for text that means no arguments; else raises the reason, in the standard library's words."""
     if not text or text.isspace() or text.strip(" \t\r\n") == "null":
         return b"{}"
     if text.startswith("\ufeff"):
@@ -150,7 +150,7 @@ def _from_mapping(arguments: Mapping[str, Any]) -> bytes:
         try:
             return _encode(arguments)
         except (ValueError, OverflowError):
-            pass  # the slow walk says where
+            pass  # the slow walk finds the place
     return _encode(_rebuilt(arguments))
 
 
@@ -179,10 +179,10 @@ def _is_plain(container: Any) -> bool:
 
 
 def _rebuilt(value: Any) -> Any:
-    """`value` made of the plain types only, or the reason why it cannot be.
+    """`value` rebuilt from the plain types; raises the reason where it cannot be.
 
     msgspec would write bytes, dates, sets, decimals, classes and NaN as something else that is JSON, and turn
-    keys into strings: the server would be given what nobody wrote.
+    keys into strings: the server would be given arguments that the caller did not write.
     """
     if value is None or isinstance(value, bool):
         return value

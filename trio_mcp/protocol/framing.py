@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from io import BytesIO
 
-#: One line may be this long: many times any sensible result, and little enough to fit into memory.
+#: One line may be this long, in bytes: many times any sensible result, and it still fits into memory.
 MAX_LINE = 256 * 1024 * 1024
 
 
@@ -25,7 +25,7 @@ class LineBuffer:
 
     def __init__(self, maximum: int = MAX_LINE) -> None:
         self._maximum = maximum
-        # Of the line that has not ended yet. It grows in place, and gives out what it holds without a copy.
+        # The line that has not ended yet. A BytesIO grows in place, and gives its bytes out without a copy.
         self._rest = BytesIO()
         self._size = 0
         #: A line was longer than the maximum. What came before it has been given out; the rest is dropped.

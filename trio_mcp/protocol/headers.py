@@ -1,6 +1,6 @@
-"""The request headers of MCP over HTTP, and the challenges of a refusal: names, encodings, no I/O.
+"""The request headers of MCP over HTTP, and the challenges of a refusal: names and encodings. No I/O.
 
-A modern server routes requests by headers that repeat what the body says (basic/transports/streamable-http): the
+A modern server routes requests by headers that repeat parts of the body (basic/transports/streamable-http): the
 revision, the method, the name, and those arguments that a tool's schema marks with `x-mcp-header`.
 """
 
@@ -37,14 +37,14 @@ _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri
 
 @attrs.frozen
 class HeaderParameter:
-    """One argument that is repeated in a header: where it is, and what the header is called."""
+    """One argument that is repeated in a header: the path to it, and the header's name."""
 
     path: tuple[str, ...]
     header: str
 
 
 def header_parameters(schema: Mapping[str, Any]) -> tuple[HeaderParameter, ...]:
-    """Which arguments a tool wants to see in headers (server/tools, "x-mcp-header").
+    """The arguments that a tool wants repeated in headers (server/tools, "x-mcp-header").
 
     Raises:
         ValueError: an annotation is not legal: the tool must not be used.
@@ -94,7 +94,7 @@ def request_headers(
 
 
 def encode_value(value: Any) -> str:
-    """An argument as a header's value: as it is where it can be, else in Base64.
+    """An argument as a header's value: plain where a header allows that, else in Base64.
 
     Raises:
         ValueError: it is no text, integer or boolean, or an integer beyond 2^53 - 1.
@@ -119,7 +119,7 @@ def encode_value(value: Any) -> str:
 
 
 def decode_value(text: str) -> str:
-    """What a header's value stands for: the inverse of `encode_value`, but for the type.
+    """The text that a header's value stands for: the inverse of `encode_value`, but for the type.
 
     Raises:
         ValueError: it has a character that a header cannot have, or is no legal Base64.
@@ -142,7 +142,7 @@ def decode_value(text: str) -> str:
 
 
 def same_value(text: str, value: Any) -> bool:
-    """Whether a decoded header says the same as an argument: integers as numbers, the rest as text.
+    """Whether a decoded header equals an argument: integers are compared as numbers, other values as text.
 
     >>> same_value("007", 7), same_value("true", True), same_value("True", True), same_value("7", "7")
     (True, True, False, True)
@@ -189,7 +189,7 @@ def parse_challenges(values: list[str]) -> tuple[dict[str, str], ...]:
     return tuple(challenges)
 
 
-# Where a schema has more schemas; elsewhere (`const`, `default`, `examples`) there is only data.
+# The members of a schema that hold schemas; others (`const`, `default`, `examples`) hold only data.
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  # before 2020-12, `items` could be a list
 _SINGLES = (

@@ -2,8 +2,8 @@
 
 Reading is done in two steps, by two tasks. The task that reads the stream decodes only the envelope (`Line`):
 `params`, `result` and `error` stay raw bytes, which costs a memory scan and no objects. The task that waits for
-an answer decodes its own. Both use msgspec first; what msgspec refuses goes once through the standard library,
-which is slower and takes more (NaN, lone surrogates, a byte order mark, bytes that are no UTF-8).
+an answer decodes its own. Both use msgspec first; JSON that msgspec refuses goes once through the standard
+library, which is slower and accepts more (NaN, lone surrogates, a byte order mark, bytes that are no UTF-8).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 Id = int | str
-#: Encoded JSON, which may be in pieces: what is large is not copied for the sake of what stands around it.
+#: Encoded JSON, which may be in pieces: a large piece is not copied only to put a few bytes around it.
 Encoded = bytes | tuple[bytes, ...]
 #: JSON as it came. A Raw is a part of its line that has not been copied out of it.
 Undecoded = bytes | Raw
-#: What is longer is not copied, in bytes: it would be the third copy of something large.
+#: In bytes: a longer text is not copied, for that would be the third copy of something large.
 SHORT = 64 * 1024
 #: Stands for a member that is not there.
 ABSENT = Raw()
@@ -41,7 +41,7 @@ ABSENT = Raw()
 # The escapes of JSON text: pairs of surrogates, halves of such pairs, all others.
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 
-# What msgspec raises for input that it does not take.
+# What msgspec raises for input that it refuses.
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -59,12 +59,12 @@ class Line(msgspec.Struct):
 
     @property
     def is_plain_answer(self) -> bool:
-        """Whether this is a result with an id as we give them, and nothing else."""
+        """Whether this is a result with an integer id, as we give them, and nothing else."""
         return self.method is None and self.error is ABSENT and self.result is not ABSENT and type(self.id) is int
 
     @property
     def is_answer(self) -> bool:
-        """Whether this is an answer at all: JSON that a server logs on stdout has none of the members."""
+        """Whether this has a result or an error: JSON that a server logs on stdout has neither."""
         return self.result is not ABSENT or self.error_bytes is not None
 
     @property
@@ -77,7 +77,7 @@ class Line(msgspec.Struct):
 
     @property
     def result_kept(self) -> Undecoded:
-        """The result, for somebody to keep: a long one keeps its line, which is hardly longer."""
+        """The result, to be kept: a long one stays a part of its line, which is hardly longer."""
         return self.result if len(memoryview(self.result)) > SHORT else bytes(self.result)
 
 
@@ -108,7 +108,7 @@ def decode_json(data: Undecoded) -> Any:
 
 
 def encode_any(value: Any) -> bytes:
-    """What a peer sent may have lone surrogates, which msgspec does not write."""
+    """Encode a value that came from a peer: it may have lone surrogates, which msgspec does not write."""
     try:
         return encode_json(value)
     except UnicodeEncodeError:
@@ -121,7 +121,7 @@ def reencode_json(value: Any) -> bytes:
 
 
 def one_line(data: bytes) -> bytes:
-    """JSON on one line: in strings line ends are escaped, so those that are left stand between tokens."""
+    """JSON on one line: in strings line ends are escaped, so any others stand between tokens."""
     return data.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in data or b"\r" in data else data
 
 
@@ -168,7 +168,7 @@ def read_line(data: bytes, *, batches: Callable[[], bool] = lambda: True) -> Seq
 
 
 def has_id(data: bytes) -> bool:
-    """Whether what reads as a notification has an id all the same, one that is none: null, true, an object."""
+    """Whether a line that reads as a notification has an id after all, an illegal one: null, true, an object."""
     return b'"id"' in data and "id" in decode_json(data)
 
 
@@ -186,7 +186,7 @@ def read_error(data: bytes) -> RequestError | ProtocolError:
 
 
 def joined(encoded: Encoded) -> bytes:
-    """It in one piece."""
+    """The same JSON in one piece."""
     return encoded if isinstance(encoded, bytes) else b"".join(encoded)
 
 
@@ -222,59 +222,42 @@ def answer_line(id: Id | None, answer: bytes | RequestError) -> bytes:  # noqa: 
     return b'%b"error":%b}\n' % (head, encode_any(error))
 
 
-# A token of JSON, or one character of anything else. A string that is never closed reaches to the end: looking for
-# its end again from every escaped quote in it would be quadratic.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]+|.', re.DOTALL)
-
-
-#: How much of a broken line is looked at, at its head and at its tail: an id is near one of them.
-_SALVAGED = 4096
-# The id as the last member, or the last but one, as the TypeScript SDK writes it.
-_TAIL_ID = re.compile(rb"""[,{]\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$""")
+# An answer as SDKs write it: its id stands before the result (or error), or behind it; the version is near by.
+_PARTS = {
+    b"version": rb"""\s*"jsonrpc"\s*:\s*"2\.0"\s*""",
+    b"id": rb"""\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*""",
+    b"outcome": rb"""\s*"(?:result|error)"\s*:""",
+}
+_ID_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(id)b,(?:%(version)b,)?%(outcome)b" % _PARTS)
+_OUTCOME_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(outcome)b" % _PARTS)
+_ID_LAST = re.compile(rb",(?:%(version)b,)?%(id)b(?:,%(version)b)?\}\s*\Z" % _PARTS)
+#: How much of each end of a broken line is looked at: the reader must not be held up by what is broken anyway.
+_LOOKED_AT = 512
 
 
 def salvage_answer_id(data: bytes) -> Id | None:
-    """The id of an answer that cannot be read (cut off, nested too deeply), so that its call need not hang.
+    """The id of an answer that cannot be read: cut off, nested too deeply, with a raw control character in a text.
 
-    Only top-level members count, and only where the line also has `jsonrpc` and a result or an error. A long line
-    is looked at only at both ends: the reader must not be held up by what is broken anyway.
+    So its call fails at once, instead of waiting for ever. None where no id is surely the line's own: a result may
+    have members of that name.
+
+    >>> salvage_answer_id(b'{"jsonrpc":"2.0","id":7,"result":{"text":"cut o')
+    7
     """
-    names, found = _top_level(data[:_SALVAGED])
-    tail = data[-_SALVAGED:]
-    if not found and len(data) > _SALVAGED:
-        at_end = _TAIL_ID.search(tail)
-        found = at_end[1] if at_end else b""
-        names |= {b'"jsonrpc"'} if b'"jsonrpc"' in tail else set()
-    if b'"jsonrpc"' not in names or b'"method"' in names or not names & {b'"result"', b'"error"'}:
+    found = _ID_FIRST.match(data, 0, _LOOKED_AT)
+    seen = b"" if found is None else found[0]
+    if found is None and (head := _OUTCOME_FIRST.match(data, 0, _LOOKED_AT)):
+        found = _ID_LAST.search(data, max(0, len(data) - _LOOKED_AT))
+        seen = head[0] if found is None else head[0] + found[0]
+        if data.count(b"{") != data.count(b"}"):  # cut behind an object of the result
+            return None
+    if found is None or b'"jsonrpc"' not in seen:
         return None
     try:
-        id_ = _decode_any(found)
+        id_ = _decode_any(found[1])
     except _REFUSALS:
         return None
     return id_ if is_id(id_) else None
-
-
-def _top_level(head: bytes) -> tuple[set[bytes], bytes]:
-    """The names of the top-level members that a line begins with, and its id, undecoded; empty without one."""
-    depth = 0
-    names: set[bytes] = set()
-    key = value = found = previous = b""
-    for match in _TOKEN.finditer(head):
-        token = match[0]
-        if depth == 1 and token in (b",", b"}"):  # a number that has no such end may have been cut
-            found, value = value or found, b""
-        if token in (b"{", b"["):
-            depth += 1
-        elif token in (b"}", b"]"):
-            depth -= 1
-        elif depth == 1 and token == b":":
-            key = previous
-            names.add(key)
-        elif depth == 1 and previous == b":" and key == b'"id"':
-            value = token
-        if not token.isspace():
-            previous = token
-    return names, found
 
 
 def _read_widely(data: bytes, batches: bool) -> list[Line]:

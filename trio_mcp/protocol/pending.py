@@ -1,4 +1,4 @@
-"""Which request ids are out, and who waits for each: allocate, resolve once, count what nobody waits for."""
+"""Request ids and their waiters: an id is taken, resolved once, and answers without a waiter are counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Waiter = TypeVar("Waiter")
 
 
 def as_number(id: object) -> int | float | None:  # noqa: A002 - the protocol's word
-    """An id or a token of ours as the number it was; some servers send it back as a string, or as 1.0.
+    """An id or token that came back, as the number that it was; some servers return it as a string, or as 1.0.
 
     >>> as_number(7), as_number("7"), as_number("seven")
     (7, 7, None)
@@ -20,7 +20,7 @@ def as_number(id: object) -> int | float | None:  # noqa: A002 - the protocol's 
 
 
 class PendingTable(Generic[Waiter]):
-    """Requests on their way. Ids are integers that only grow, so that none is ever used again.
+    """Requests in flight. Ids are integers that only grow, so that none is ever used again.
 
     >>> table = PendingTable()
     >>> table.add("first"), table.add("second")
@@ -34,7 +34,7 @@ class PendingTable(Generic[Waiter]):
     def __init__(self) -> None:
         self._waiters: dict[int | float | None, Waiter] = {}
         self._last = 0
-        #: Answers that came for nobody: repeated, after a cancel, or with an id that never was.
+        #: Answers without a waiter: repeated, after a cancel, or with an id that was never sent.
         self.late = 0
 
     def __len__(self) -> int:
@@ -50,18 +50,18 @@ class PendingTable(Generic[Waiter]):
         return self._last
 
     def resolve(self, id: int | str | float | None) -> Waiter | None:  # noqa: A002 - the protocol's word
-        """Hand over the waiter of an id, once; None (and counted) where nobody waits."""
+        """Remove and return the waiter of an id; None, and counted, where none waits."""
         waiter = self._waiters.pop(id if type(id) is int else as_number(id), None)
         if waiter is None:
             self.late += 1
         return waiter
 
     def is_waiting(self, id: int | str | float | None) -> bool:  # noqa: A002 - the protocol's word
-        """Whether somebody waits for this id."""
+        """Whether a request with this id is in flight."""
         return as_number(id) in self._waiters
 
     def resolve_only(self, counts: Callable[[Waiter], bool] = lambda _: True) -> Waiter | None:
-        """Hand over the one waiter that counts, for an error without a usable id; None where several do."""
+        """Remove and return the only waiter that counts, for an error without usable id; None if several do."""
         found = [id_ for id_, waiter in self._waiters.items() if counts(waiter)]
         if len(found) == 1:
             return self._waiters.pop(found[0])
@@ -69,15 +69,15 @@ class PendingTable(Generic[Waiter]):
         return None
 
     def forget(self, id: int) -> bool:  # noqa: A002 - the protocol's word
-        """Nobody waits for this id any more. Whether somebody did."""
+        """Remove the waiter of an id; whether there was one."""
         return self._waiters.pop(id, None) is not None
 
     def waiters(self) -> list[Waiter]:
-        """Everybody who waits."""
+        """All waiters."""
         return list(self._waiters.values())
 
     def take_all(self) -> list[Waiter]:
-        """Hand over everybody: the connection has ended."""
+        """Remove and return all waiters: the connection has ended."""
         waiters = list(self._waiters.values())
         self._waiters.clear()
         return waiters

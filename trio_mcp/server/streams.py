@@ -45,7 +45,7 @@ class StreamService:
                 on_notification=self._notified,
                 on_request=self._asked,
                 on_end=lambda _: None,
-                on_junk=self._reject_invalid,
+                on_invalid=self._reject_invalid,
                 takes_batches=lambda: self._session.takes_batches,
             ),
             name=server.name,
@@ -91,7 +91,7 @@ class StreamService:
                         await self._idle.park()
                 for scope in self._running.values():
                     scope.cancel()
-            await self._transport.leave()
+            await self._transport.drain()
             self._transport.end(None)
             nursery.cancel_scope.cancel()
 

@@ -1,14 +1,14 @@
-"""The contract of a transport: what moves requests and answers, and knows no method of MCP but cancellation.
+"""The contract of a transport, which moves requests and answers. Of MCP's methods it knows cancellation alone.
 
 A transport is given three plain functions, which it calls from its own tasks and which never block:
 
-- `on_notification(method, params)`: a notification that belongs to no request;
-- `on_request(id, method, params)`: a question of the peer, answered later with `respond`;
-- `on_end(error)`: it has ended, by `close` (None) or by loss (what every call now raises).
+- `on_notification(method, params)`: a notification has come that belongs to no request;
+- `on_request(id, method, params)`: the peer has sent a request, which is answered later with `respond`;
+- `on_end(error)`: the transport has ended, by `close` (None) or by loss (the error that every call now raises).
 
-A server gives two more. `on_junk(data)`: a line that is no message, which its peer is to be told; a client has
-nobody to tell, so there such lines are skipped, counted, and warned of once. `takes_batches()`: whether an array
-of messages is these messages, or none.
+A server gives two more. `on_invalid(data)`: a line has come that is no message; the server tells its client. In a
+client, which has no way to tell its server, such lines are skipped, counted and warned of once.
+`takes_batches()`: whether the peer may send an array of messages.
 
 `params` are always undecoded bytes, `b""` when absent.
 """
@@ -29,7 +29,7 @@ OnRawProgress = Callable[[bytes], Awaitable[None]]
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
-#: Seconds that messages already handed over get to be written when a connection is closed.
+#: Seconds in which messages that were handed over are still written when a connection is closed.
 FLUSH_GRACE = 1.0
 
 
@@ -47,7 +47,7 @@ class Handlers:
     on_notification: Callable[[str, bytes], None]
     on_request: Callable[[Id, str, bytes], None]
     on_end: Callable[[Exception | None], None]
-    on_junk: Callable[[bytes], None] | None = None
+    on_invalid: Callable[[bytes], None] | None = None
     takes_batches: Callable[[], bool] = lambda: True
     reinitialize: Callable[[], Awaitable[None]] = _not_over_http
 
@@ -67,9 +67,10 @@ class Transport(Protocol):
     """Moves requests and answers between two peers."""
 
     async def run(self) -> None:
-        """Live: until the transport has ended and everything that belongs to it is gone.
+        """Run until the transport has ended and everything that belongs to it is gone.
 
-        Shielded from cancellation at once; only `close`, or loss, ends it. Requests can be made meanwhile.
+        It is shielded from cancellation from its first step: only `close`, or loss, ends it. Requests can be made
+        while it runs.
         """
 
     async def request(
@@ -83,7 +84,7 @@ class Transport(Protocol):
         cancellable: bool = True,
         long_lived: bool = False,
     ) -> Undecoded:
-        """Send one request; its result, undecoded.
+        """Send one request; return its result, undecoded.
 
         `on_progress` gets the params of each progress notification that bears `progress_token`. A cancelled
         request tells the peer, unless it is not `cancellable` (initialize, the probe). One that is `long_lived`
@@ -91,7 +92,7 @@ class Transport(Protocol):
 
         Raises:
             RequestError: the peer answered with an error.
-            ProtocolError: the answer is none.
+            ProtocolError: the answer is no JSON-RPC answer.
             ServerStoppedError: the connection was lost.
             trio.ClosedResourceError: it was closed here.
         """
@@ -100,21 +101,21 @@ class Transport(Protocol):
         """Hand over a notification."""
 
     def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
-        """Answer a question of the peer; None where its id could not be read."""
+        """Answer a request of the peer; `id` is None where the request's id could not be read."""
 
     def negotiated(self, version: str) -> None:
-        """The revision that both sides speak from now on."""
+        """Tell the transport which revision both sides speak from now on."""
 
     def close(self, *, drain_cancelled: bool = False) -> None:
-        """Begin to end: no new requests; what is handed over is written; then `run` returns.
+        """Begin the end: no new requests; messages that were handed over are written; then `run` returns.
 
-        `drain_cancelled` gives requests that are being cancelled a moment to say so; otherwise all still in flight
-        fail at once.
+        With `drain_cancelled`, requests that are being cancelled get a moment in which to tell the peer. Without
+        it, all requests in flight fail at once.
         """
 
     @property
     def stderr_tail(self) -> str:
-        """The last of what a server process wrote to stderr; empty where there is no process."""
+        """The end of what a server process wrote to stderr; empty where there is no process."""
 
     def statistics(self) -> TransportStatistics:
         """Counts since the start."""

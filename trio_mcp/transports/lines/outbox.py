@@ -1,8 +1,8 @@
-"""Lines on their way to the peer. One task owns the stream; everybody else only hands lines over.
+"""Lines on their way to the peer. One task writes; callers only hand whole lines over.
 
-A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever writes:
-callers hand over whole lines and the writer joins what has gathered. A request that still waits here can be
-taken back, as if it had never been made.
+A cancelled `send_all` leaves half a line in a pipe and the connection useless, so no caller ever waits in a
+write: the writer joins the lines that have gathered and writes them. A request that still waits here can be taken
+back, as if it had never been made.
 """
 
 from __future__ import annotations
@@ -12,32 +12,33 @@ from collections.abc import Callable
 import trio
 
 from ...protocol.messages import Encoded, joined
-
-#: Waiting lines, in bytes, beyond which a new request waits for room: a peer that reads slowly holds back its
-#: callers, not their memory.
-FULL = 64 * 1024 * 1024
-#: The same for notices and answers, which cannot be held back: a peer that lets this much gather reads nothing.
-OVERFULL = FULL
-#: How much is joined into one write: a pipe's worth, so that the rest can still be taken back.
-BATCH = 64 * 1024
+from ..limits import LineLimits
 
 
 class Outbox:
     """Whole lines, written in order by the task that runs `write`.
 
-    `write_now` is a non-blocking write, returning how many bytes it took; where there is one, a line that finds
-    nothing before it is written at once, without waking the writer.
+    `write_now` is a non-blocking write that returns how many bytes it took. Where there is one, a line that finds
+    no other before it is written at once, without waking the writer.
     """
 
-    def __init__(self, send: trio.abc.SendStream, write_now: Callable[[bytes], int] | None = None) -> None:
+    def __init__(
+        self,
+        send: trio.abc.SendStream,
+        write_now: Callable[[bytes], int] | None = None,
+        *,
+        limits: LineLimits | None = None,
+    ) -> None:
+        limits = limits or LineLimits()
         self._send = send
         self._write_now = write_now
-        # By request id, or by an object of its own: in order. In pieces only where they are longer than a batch.
+        self._backlog, self._max_unread, self._batch = limits.backlog, limits.max_unread, limits.batch
+        # In order, by request id or by an object of their own. A line longer than a batch stays in pieces.
         self._lines: dict[object, Encoded] = {}
         self._size = 0
-        self._unheld = 0  # of lines that are no requests
+        self._unread = 0  # bytes of the lines that are no requests
         self._writing = False
-        self._is_read = True
+        self._is_open = True
         self._writer = trio.lowlevel.ParkingLot()
         self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
         self.bytes_out = 0
@@ -45,12 +46,12 @@ class Outbox:
     @property
     def is_full(self) -> bool:
         """Whether a new request must wait for room."""
-        return self._size >= FULL
+        return self._size >= self._backlog
 
     @property
     def is_overfull(self) -> bool:
-        """Whether the peer has left so much unread that the connection is of no use."""
-        return self._unheld >= OVERFULL
+        """Whether so many notifications and answers wait that the peer must have stopped reading."""
+        return self._unread >= self._max_unread
 
     @property
     def is_empty(self) -> bool:
@@ -58,15 +59,15 @@ class Outbox:
         return not self._lines and not self._writing
 
     def put(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
-        """Hand over one line. `at_once`: write it here and now where nothing is before it, and it is not long.
+        """Hand over one line. With `at_once`, a short line that finds no other before it is written here and now.
 
         Raises:
             OSError: only with `at_once`: the pipe is broken.
         """
-        if not self._is_read:
+        if not self._is_open:
             return
         size = _size(line)
-        if size <= BATCH:
+        if size <= self._batch:
             line = joined(line)
             if at_once and self._write_now is not None and not self._lines and not self._writing:
                 written = self._write_now(line)
@@ -80,7 +81,7 @@ class Outbox:
             self._writer.unpark()
         if key is None:
             key = object()
-            self._unheld += size
+            self._unread += size
         self._lines[key] = line
         self._size += size
 
@@ -94,18 +95,18 @@ class Outbox:
         return True
 
     def discard(self) -> None:
-        """Drop everything, now and later: nobody will read it. Whoever waits for room or the last byte goes on."""
-        self._is_read = False
+        """Drop all lines, now and later: the peer reads no more. Tasks that wait for room or the end go on."""
+        self._is_open = False
         self._lines.clear()
-        self._size = self._unheld = 0
+        self._size = self._unread = 0
         self._writing = False
         self._waiting.unpark_all()
 
     async def write(self) -> None:
-        """Write what is handed over, for as long as this task lives.
+        """Write the lines that are handed over, for as long as this task lives.
 
         Raises:
-            trio.BrokenResourceError, trio.ClosedResourceError: the peer does not listen any more.
+            trio.BrokenResourceError, trio.ClosedResourceError: the stream has broken, or was closed.
         """
         while True:
             while not self._lines:
@@ -134,21 +135,21 @@ class Outbox:
             await self._waiting.park()
 
     def _take_batch(self) -> tuple[bytes, ...]:
-        if self._size <= BATCH:
+        if self._size <= self._batch:
             batch = b"".join(self._lines.values())  # type: ignore[arg-type] # so short that all are whole
             self._lines.clear()
-            self._size = self._unheld = 0
+            self._size = self._unread = 0
             return (batch,)
         taken: list[object] = []
         size = 0
         for key, line in self._lines.items():
             length = _size(line)
-            if taken and size + length > BATCH:
+            if taken and size + length > self._batch:
                 break
             taken.append(key)
             size += length
             if type(key) is object:
-                self._unheld -= length
+                self._unread -= length
         self._size -= size
         if len(taken) == 1:
             line = self._lines.pop(taken[0])

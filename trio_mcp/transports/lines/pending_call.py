@@ -10,15 +10,16 @@ import trio
 
 from ...protocol.messages import Undecoded
 
-#: Progress that waits for a busy caller; beyond it the oldest is dropped: the newest is what counts.
+#: Progress notifications that wait for a busy caller. Beyond it the oldest is dropped: the newest counts.
 PROGRESS_WAITING = 1000
 
 
 class PendingCall:
-    """Made, and slept on, by the task that makes the request; woken by the task that reads the stream.
+    """The task that makes a request makes it and sleeps on it; the task that reads the stream wakes that task.
 
     `long_lived` is as in `Transport.request`; `answer` is the undecoded result, or the exception to raise;
-    `progress` the params that wait to be delivered. Thousands may wait: it holds no more than every call needs.
+    `progress` holds the params that wait to be delivered. Thousands may wait: each holds no more than
+    every call needs.
     """
 
     __slots__ = ("_task", "answer", "long_lived", "progress")
@@ -30,14 +31,14 @@ class PendingCall:
         self._task = trio.lowlevel.current_task()
 
     def sleep(self) -> Awaitable[Any]:
-        """What is to be awaited until something comes. Only where nothing has."""
+        """An awaitable that ends when an answer or some progress comes. Only to be awaited where none has come."""
         self._task.custom_sleep_data = self
         return trio.lowlevel.wait_task_rescheduled(_abort)  # noqa: ASYNC105 - our caller awaits it
 
     def resolve(self, answer: Undecoded | Exception) -> None:
         """The answer has come."""
         self.answer = answer
-        # trio clears this when it wakes the task, for a cancel too: who is awake already is not to be woken.
+        # trio clears this when it wakes the task, for a cancel too: a task that is awake is not woken again.
         if self._task.custom_sleep_data is self:
             trio.lowlevel.reschedule(self._task)
 

@@ -1,9 +1,10 @@
 """JSON-RPC over a pair of trio streams, one message a line. Both roles use it; it knows nothing of processes.
 
 Three parties meet here. A *caller* hands its line to the outbox and sleeps. The *reader* waits for nothing but
-the pipe: it decodes envelopes, wakes the caller whose answer came, and passes on what belongs to nobody; it
-never runs user code. The *writer* is the only one to write. What a caller is to do for its own request (run
-its `on_progress`, decode its result) it does itself, in its own task, where it can be cancelled and can raise.
+the pipe: it decodes envelopes, wakes the caller whose answer has come, and passes on messages that answer no
+request; it never runs user code. The *writer* is the only one to write. The work for one request (running its
+`on_progress`, decoding its result) is done by its caller, in the caller's own task, where it can be cancelled and
+can raise.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-import msgspec
 import trio
 
 from ...errors import MCPError, ProtocolError, RequestError, ServerStoppedError, renewed
-from ...protocol.framing import MAX_LINE, LineBuffer
+from ...protocol.framing import LineBuffer
 from ...protocol.messages import (
     Encoded,
     Id,
     Line,
     Undecoded,
     answer_line,
-    decode_json,
     encode_json,
     has_id,
     notification_line,
@@ -32,33 +31,30 @@ from ...protocol.messages import (
     salvage_answer_id,
 )
 from ...protocol.pending import PendingTable, as_number
+from ...protocol.progress import UNREADABLE, progress_token
 from ...redaction import NOTHING_SECRET, Redactor
-from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from ..base import NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from ..limits import LineLimits
 from .outbox import Outbox
 from .pending_call import PendingCall
 
 logger = logging.getLogger("trio_mcp.transports")
 
-#: How much is read at once: a pipe's worth.
+#: How much is read at once: what a pipe holds.
 CHUNK = 64 * 1024
-#: Of the lines that were no messages, this many are kept to be shown, each clipped.
-SAMPLES, SAMPLE_LENGTH = 5, 200
-
-
-UNREADABLE = object()  # stands for a token that is none
-
-
-class _ProgressToken(msgspec.Struct):
-    token: int | str | float | None = msgspec.field(name="progressToken")
-
-
-_decode_token = msgspec.json.Decoder(_ProgressToken).decode
 
 
 class StreamTransport:
     """A `Transport` over any pair of trio streams.
 
-    `write_now`, where the stream has it, is a non-blocking write (see `Outbox`).
+    Args:
+        send: the stream to the peer.
+        receive: the stream from the peer.
+        handlers: what is called for messages of the peer.
+        name: the server's name in errors and warnings.
+        redactor: hides secrets in lines that are shown.
+        write_now: a non-blocking write, where the stream has one (see `Outbox`).
+        limits: the bounds of the connection.
     """
 
     def __init__(
@@ -70,30 +66,31 @@ class StreamTransport:
         name: str,
         redactor: Redactor = NOTHING_SECRET,
         write_now: Callable[[bytes], int] | None = None,
-        max_line: int = MAX_LINE,
+        limits: LineLimits | None = None,
     ) -> None:
+        limits = limits or LineLimits()
         self._send = send
         self._receive = receive
         self._handlers = handlers
         self._name = name
         self._redactor = redactor
-        self._max_line = max_line
-        self._outbox = Outbox(send, write_now)
+        self._limits = limits
+        self._outbox = Outbox(send, write_now, limits=limits)
         self._pending: PendingTable[PendingCall] = PendingTable()
         self._by_token: dict[int | float | None, PendingCall] = {}
-        self._closing = False  # by us: no new requests
+        self._closing = False  # `close` was called, or it has ended: no new requests
         self._ended = False
-        self._error: MCPError | None = None  # what ended it, where that was not us
+        self._error: MCPError | None = None  # why it ended, where `close` was not the reason
         self._bytes_in = 0
         self._skipped = 0
         self._warned_of: set[str] = set()
-        self._left = trio.lowlevel.ParkingLot()
-        #: Something has happened to the stream that ends the connection, or `close` was called.
+        self._last_call = trio.lowlevel.ParkingLot()
+        #: Set when the stream has broken or ended, or `close` was called: `run` ends the connection.
         self.wake_supervisor = trio.Event()
-        #: Why the connection cannot go on, where the peer is at fault; what merely ended has no reason here.
+        #: Why the connection cannot go on, where the peer broke a rule; None where its stream merely ended.
         self.failure: str | None = None
-        #: Clipped samples of lines that were no messages.
-        self.junk: list[str] = []
+        #: Clipped samples of lines that were no messages, for error texts.
+        self.samples: list[str] = []
 
     def __repr__(self) -> str:
         state = "ended" if self._ended else "closing" if self._closing else "open"
@@ -113,7 +110,7 @@ class StreamTransport:
         long_lived: bool = False,
     ) -> Undecoded:
         """See `Transport.request`. `headers` are for HTTP alone."""
-        # What is cancelled from the start does not happen: the tool may be one that deletes.
+        # A request that was cancelled before it began is not sent: its tool may be one that deletes.
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._outbox.is_full or self._closing:
             await trio.lowlevel.checkpoint()
@@ -127,14 +124,14 @@ class StreamTransport:
         try:
             self._hand_over(request_pieces(id_, method, params), id_, at_once=len(self._pending) == 1)
             handed_over = True
-            del params  # a large one is not held while it waits for its answer
+            del params  # large params are not held while the call waits for its answer
             while call.answer is None or call.progress:
                 if not call.progress:
                     await call.sleep()
                 while call.progress and on_progress is not None:
                     await on_progress(call.progress.popleft())
         except BaseException:
-            # Cancelled, or an exception in on_progress: nobody waits for the answer any more.
+            # Cancelled, or an exception in on_progress: this call waits for its answer no longer.
             # basic/utilities/cancellation: "The `initialize` request MUST NOT be cancelled by clients"
             was_waiting = self._pending.forget(id_)
             if was_waiting and handed_over and not self._outbox.take_back(id_) and cancellable:
@@ -145,14 +142,14 @@ class StreamTransport:
             if progress_token is not None:
                 self._by_token.pop(progress_token, None)
             if self._closing and not self._pending:
-                self._left.unpark_all()
+                self._last_call.unpark_all()
         if isinstance(call.answer, Exception):
             raise call.answer
         assert call.answer is not None
         return call.answer
 
     def notify(self, method: str, params: bytes | None = None) -> None:
-        """Hand over a notification; nothing where the connection has ended."""
+        """Hand over a notification. Does nothing where the connection has ended."""
         self._hand_over(notification_line(method, params))
 
     def respond(
@@ -162,14 +159,15 @@ class StreamTransport:
         *,
         held: bool = False,
     ) -> None:
-        """Answer a question of the peer; nothing where the connection has ended.
+        """Answer a request of the peer. Does nothing where the connection has ended.
 
-        `held`: it has waited for room, and is not one of those that pile up because the peer does not read.
+        With `held`, the answer has waited for room (`wait_room`), and does not count as one that piles up because
+        the peer does not read.
         """
         self._hand_over(answer_line(id, answer), ("the answer to", id) if held else None)
 
     async def wait_room(self) -> None:
-        """Wait while too much waits to be written. No checkpoint where there is room."""
+        """Wait until a new line may be handed over. No checkpoint where there is room."""
         await self._outbox.wait_room()
 
     def negotiated(self, version: str) -> None:
@@ -199,7 +197,7 @@ class StreamTransport:
         try:
             self._outbox.put(line, key, at_once=at_once)
         except OSError:
-            self.wake_supervisor.set()  # whoever supervises finds out why the pipe broke
+            self.wake_supervisor.set()  # `run` finds out why the pipe broke
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -219,29 +217,29 @@ class StreamTransport:
                     nursery.start_soon(self.write)
                     await self.wake_supervisor.wait()
                     if self._closing:
-                        await self.leave()
+                        await self.drain()
                         self.end(None)
                     else:
                         self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
                     nursery.cancel_scope.cancel()
             finally:
-                # Nothing where it has ended; after a bug of ours, nobody is left waiting.
+                # Does nothing where it has ended; after a bug of ours, no call is left waiting.
                 self.end(ServerStoppedError(self._name, "the connection failed"))
             for stream in (self._send, self._receive):
-                with trio.move_on_after(FLUSH_GRACE):
+                with trio.move_on_after(self._limits.flush_grace):
                     await stream.aclose()
 
     @trio.lowlevel.enable_ki_protection
     async def read(self) -> None:
-        """Read until the stream ends. Decides nothing but what a line means."""
-        buffer = LineBuffer(self._max_line)
+        """Read until the stream ends, and deliver each message. What the end means is decided by `run`."""
+        buffer = LineBuffer(self._limits.max_line)
         try:
             while chunk := await self._receive.receive_some(CHUNK):
                 self._bytes_in += len(chunk)
                 for line in buffer.feed(chunk):
                     self._take(line)
                 if buffer.overflowed:
-                    self._fail(f"sent a line over {self._max_line} bytes")
+                    self._fail(f"sent a line over {self._limits.max_line} bytes")
                     return
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
@@ -252,7 +250,7 @@ class StreamTransport:
 
     @trio.lowlevel.enable_ki_protection
     async def write(self) -> None:
-        """Write until the peer does not listen any more."""
+        """Write until the stream breaks."""
         try:
             await self._outbox.write()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -268,15 +266,15 @@ class StreamTransport:
             self._fail_calls(None)
         self.wake_supervisor.set()
 
-    async def leave(self) -> None:
-        """Let requests leave that are being cancelled, and what was handed over be written: a bounded step."""
-        with trio.move_on_after(FLUSH_GRACE):
+    async def drain(self) -> None:
+        """Wait until cancelled requests have told the peer and all lines are written: `flush_grace` at most."""
+        with trio.move_on_after(self._limits.flush_grace):
             while self._pending:
-                await self._left.park()
+                await self._last_call.park()
             await self._outbox.wait_written()
 
     def end(self, error: MCPError | None) -> None:
-        """It has ended: every call in flight, and each one to come, raises this (None: we closed it)."""
+        """Note the end: every call in flight, and each later one, raises this error (None: `close` was called)."""
         if self._ended:
             return
         self._ended = self._closing = True
@@ -302,7 +300,7 @@ class StreamTransport:
         try:
             messages = read_line(data, batches=self._handlers.takes_batches)
         except ProtocolError as error:
-            self._unreadable(data, error)
+            self._take_invalid(data, error)
             return
         for message in messages:
             if message.is_plain_answer:  # nearly all are
@@ -313,8 +311,8 @@ class StreamTransport:
                 self._answered(message, data)
             elif isinstance(message.id, int | str):
                 self._handlers.on_request(message.id, message.method, bytes(message.params))
-            elif message.id is not None or (self._handlers.on_junk is not None and has_id(data)):
-                self._unreadable(data)  # basic: "Requests MUST include a string or integer ID"
+            elif message.id is not None or (self._handlers.on_invalid is not None and has_id(data)):
+                self._take_invalid(data)  # basic: "Requests MUST include a string or integer ID"
             elif message.method == "notifications/progress":
                 self._progressed(bytes(message.params))
             else:
@@ -325,14 +323,14 @@ class StreamTransport:
         result = message.result_kept
         if message.id is not None:
             if not result and error is None and not self._pending.is_waiting(message.id):
-                self._unreadable(data)
+                self._take_invalid(data)
                 return
             call = self._pending.resolve(message.id)
         elif error is not None and isinstance(read_error(error), RequestError):
-            # basic: the id of an error is left out when it could not be read.
+            # basic: the id of an error is left out when the request's id could not be read.
             call = self._pending.resolve_only(lambda waiting: not waiting.long_lived)
         else:
-            self._unreadable(data)
+            self._take_invalid(data)
             return
         if call is None:
             return
@@ -344,19 +342,15 @@ class StreamTransport:
             call.resolve(ProtocolError("an answer with neither result nor error", data))
 
     def _progressed(self, params: bytes) -> None:
-        token: object
-        try:
-            token = _decode_token(params).token
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            token = _token_of(params)
-            if token is UNREADABLE:
-                self.warn_once("notifications/progress", "progress without a token that could be read")
+        token = progress_token(params)
+        if token is UNREADABLE:
+            self.warn_once("notifications/progress", "progress without a token that could be read")
         call = self._by_token.get(as_number(token))
         if call is not None and call.answer is None:
             call.advance(params)
 
-    def _unreadable(self, data: bytes, error: ProtocolError | None = None) -> None:
-        """A line that is no message is skipped, unless it is the remains of an answer: that call fails."""
+    def _take_invalid(self, data: bytes, error: ProtocolError | None = None) -> None:
+        """Skip a line that is no message; where it is the remains of an answer to a call, that call fails."""
         self._skipped += 1
         if not data.strip():
             return
@@ -366,25 +360,17 @@ class StreamTransport:
             assert call is not None
             call.resolve(ProtocolError(f"an answer that cannot be read: {error.reason}", data))
             return
-        if self._handlers.on_junk is not None:
-            self._handlers.on_junk(data)
+        if self._handlers.on_invalid is not None:
+            self._handlers.on_invalid(data)
             return
-        sample = self._redactor(data[: SAMPLE_LENGTH * 4].decode("utf-8", errors="replace"))[:SAMPLE_LENGTH]
-        if len(self.junk) < SAMPLES:
-            self.junk.append(sample)
-        self.warn_once("junk", f"a line that is no message was skipped: {sample!r}")
+        length = self._limits.sample_length
+        sample = self._redactor(data[: length * 4].decode("utf-8", errors="replace"))[:length]
+        if len(self.samples) < self._limits.samples:
+            self.samples.append(sample)
+        self.warn_once("invalid lines", f"a line that is no message was skipped: {sample!r}")
 
     def warn_once(self, kind: str, text: str) -> None:
         """Log one warning of a kind, however often it happens."""
         if kind not in self._warned_of:
             self._warned_of.add(kind)
             logger.warning('server "%s": %s', self._name, text)
-
-
-def _token_of(params: bytes) -> object:
-    """The token of progress whose params msgspec refuses: null (nobody's), or none that could be one."""
-    try:
-        token = decode_json(params)["progressToken"]
-    except (ProtocolError, TypeError, LookupError):
-        return UNREADABLE
-    return token if token is None or isinstance(token, int | str | float) else UNREADABLE

@@ -5,12 +5,12 @@ With server/stdio.py the only file that depends on the operating system (POSIX).
 *The group is ours from the start.* The child leads a session and a group of its own: a Ctrl-C at the terminal
 goes to the program, which decides; and whatever the server starts can be ended with it.
 
-*Nobody reaps early.* The group's number is the leader's process id, and it stays ours only until the leader has
-been reaped. So the leader is watched through a descriptor and `waitid(WNOWAIT)`, which leave it a zombie, and
+*The leader is reaped last.* The group's number is the leader's process id, and it stays ours only until the leader
+has been reaped. So the leader is watched through a descriptor and `waitid(WNOWAIT)`, which leave it a zombie, and
 the group is signalled first. `subprocess.Popen.poll`, `wait` and even its destructor reap: they are never called.
 
-*Every wait is bounded.* A process may ignore every polite request, and a group may never look empty (zombies
-count where nobody reaps orphans).
+*Every wait is bounded.* A process may ignore every signal but SIGKILL, and a group may never look empty (zombies
+count where no init reaps orphans).
 """
 
 from __future__ import annotations
@@ -30,18 +30,11 @@ from typing import Protocol
 
 import trio
 
+from ..limits import ProcessLimits
 from .pipe import PipeReader
 
 logger = logging.getLogger("trio_mcp.transports")
 
-#: Seconds that a leader gets after SIGTERM before SIGKILL.
-TERM_GRACE = 2.0
-#: Seconds that the rest of the group gets after SIGTERM, once the leader is gone.
-GROUP_GRACE = 0.5
-#: Seconds that the kernel gets to carry out a SIGKILL on the leader; more only where it hangs in the kernel.
-KILL_GRACE = 2.0
-#: The same for orphans, which nobody can wait for: where no init reaps them they look alive for ever.
-ORPHAN_GRACE = 0.25
 #: The first pause between two looks at a group; it doubles.
 FIRST_LOOK = 0.002
 
@@ -49,7 +42,7 @@ FIRST_LOOK = 0.002
 #: would not be faster, and every thread is memory.
 STARTED_AT_ONCE = 4
 
-# Its own: a program that keeps trio's default one busy could start no server.
+# A limiter of our own: a program that keeps trio's default one busy could start no server.
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("trio_mcp starting threads")
 
 _PIDFD_SIGNAL_PROCESS_GROUP = 4  # linux/pidfd.h, since Linux 6.9
@@ -60,13 +53,13 @@ class CannotStart(Exception):  # noqa: N818 - it never leaves the transports: th
 
 
 class Handle(Protocol):
-    """What the stop ladder asks of the operating system. The seam for fakes in tests of its timing."""
+    """What the stop ladder needs of the operating system. Tests of its timing put a fake here."""
 
     async def wait_exit(self) -> int | None:
         """Wait for the leader's exit, without reaping it; its status (-N for a signal), None when unknown."""
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Signal the whole group; nothing where it is gone."""
+        """Signal the whole group. Does nothing where it is gone."""
 
     def reap(self) -> None:
         """Collect the leader, which has exited. Its number may be used again after this."""
@@ -75,7 +68,7 @@ class Handle(Protocol):
         """Whether nothing of the group is left. Asked only after reaping: a zombie leader counts as present."""
 
     def release(self) -> None:
-        """Give back descriptors; a leader that could not be reaped stays behind."""
+        """Close descriptors; a leader that could not be reaped stays behind."""
 
 
 class Process:
@@ -100,7 +93,7 @@ class Process:
         self.returncode: int | None = None
 
     def write_now(self, data: bytes) -> int:
-        """Write to stdin without blocking; how many bytes it took.
+        """Write to stdin without blocking; return how many bytes it took.
 
         Raises:
             OSError: the pipe is broken.
@@ -113,16 +106,17 @@ class Process:
             return 0
 
     async def watch(self) -> None:
-        """Wait for the leader's exit and note it. One task does this for as long as the process lives."""
+        """Wait for the leader's exit and note its status. One task does this for as long as the process lives."""
         self.returncode = await self._handle.wait_exit()
         self.exited.set()
 
-    async def stop(self, stop_timeout: float) -> None:
+    async def stop(self, stop_timeout: float, limits: ProcessLimits | None = None) -> None:
         """End the whole group: the stop ladder. Needs `watch`, and readers of stdout and stderr, beside it.
 
-        Blocks for at most `stop_timeout` and the bounds at the head of this file. A polite server without
-        children costs no wait at all.
+        Blocks for at most `stop_timeout` and the four graces of the limits. A server without children that exits
+        at the end of its input costs no wait at all.
         """
+        limits = limits or ProcessLimits()
         # basic/lifecycle, "Shutdown", stdio: "First, closing the input stream to the child process (the server)"
         self._stdin_descriptor = None  # its number may be used again
         await self.stdin.aclose()
@@ -132,21 +126,21 @@ class Process:
             await self.exited.wait()
         self._handle.signal_group(signal.SIGTERM)
         self._handle.signal_group(signal.SIGCONT)  # a stopped process acts on no other signal
-        with trio.move_on_after(TERM_GRACE):
+        with trio.move_on_after(limits.term_grace):
             await self.exited.wait()
         if not self.exited.is_set():
             # "Sending SIGKILL if the server does not exit within a reasonable time after SIGTERM"
             self._handle.signal_group(signal.SIGKILL)
-            with trio.move_on_after(KILL_GRACE):
+            with trio.move_on_after(limits.kill_grace):
                 await self.exited.wait()
         if self.exited.is_set():
             self._handle.reap()
-            if not await self._group_empties(GROUP_GRACE):
+            if not await self._group_empties(limits.group_grace):
                 self._handle.signal_group(signal.SIGKILL)
-                if not await self._group_empties(ORPHAN_GRACE):
+                if not await self._group_empties(limits.orphan_grace):
                     logger.info("something of a server's process group still looks alive after SIGKILL")
         else:
-            logger.error("a server process did not end %s s after SIGKILL; it is left behind", KILL_GRACE)
+            logger.error("a server process did not end %s s after SIGKILL; it is left behind", limits.kill_grace)
         self._handle.release()
 
     async def _group_empties(self, seconds: float) -> bool:
@@ -231,7 +225,7 @@ class _Group:
                     abandon_on_cancel=True,
                 )
             seen = os.waitid(os.P_PID, self._pid, look | os.WNOHANG)  # noqa: ASYNC222 - it does not block
-        except ChildProcessError:  # somebody else's SIGCHLD handler reaped it
+        except ChildProcessError:  # a SIGCHLD handler of the program reaped it
             return None
         if seen is None:
             return None
@@ -255,7 +249,7 @@ class _Group:
             self._descriptor = None
 
     def _signal(self, number: int) -> bool:
-        """Signal the group; whether there was one. The pidfd, where that is offered, cannot mean another."""
+        """Signal the group; whether there was one. A pidfd, where the system has it, cannot mean another group."""
         try:
             if self._descriptor is not None and hasattr(signal, "pidfd_send_signal"):
                 try:
@@ -288,7 +282,7 @@ def _exit_descriptor(pid: int) -> int | None:
         )
         try:
             queue.control([watched], 0)
-        except ProcessLookupError:  # it has exited already, and nobody would tell us again
+        except ProcessLookupError:  # it has exited already: there would be no event
             queue.close()
             return None
         descriptor = os.dup(queue.fileno())
@@ -320,7 +314,7 @@ def _hint(command: str) -> str:
 
 
 def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[str], cwd: str | None) -> str:
-    """Why the operating system did not start a command, in words that name what to mend."""
+    """Why the operating system did not start a command, in words that name what to change."""
     if isinstance(error, ValueError):
         return f"the command line or the environment of {command!r} cannot be passed on: {error}"
     if error.errno == errno.E2BIG:

@@ -18,10 +18,10 @@ from ...errors import ProtocolError, RequestError, ServerStoppedError
 from ...protocol.framing import MAX_LINE
 from ...protocol.messages import Line, read_error, read_line
 from ...protocol.pending import as_number
+from ...protocol.sse import EventBuffer
 from ..base import Handlers, OnRawProgress
 from ..lines.pending_call import PROGRESS_WAITING
 from .reply import Reply, status_text
-from .sse import EventBuffer
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -129,7 +129,7 @@ class Exchange:
             if event.event not in ("", "message") or not event.data:
                 continue
             try:
-                yield from read_line(event.data.encode("utf-8", "surrogatepass"))
+                yield from read_line(event.data)
             except ProtocolError:
                 self._counts.skipped += 1
 

@@ -12,10 +12,10 @@ import trio
 
 from ...errors import AuthError, MCPError, ServerStoppedError, renewed
 from ...protocol.headers import LAST_EVENT_ID, PROTOCOL_VERSION, SESSION
+from ...protocol.sse import EventBuffer
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Exchange
 from .reply import Reply, status_text
-from .sse import EventBuffer
 
 logger = logging.getLogger("trio_mcp.transports")
 

@@ -17,12 +17,12 @@ from ...errors import MCPError, RequestError, ServerStoppedError, renewed
 from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
 from ...protocol.pending import PendingTable
 from ...protocol.revisions import LEGACY_VERSIONS
+from ...protocol.sse import EventBuffer
 from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Counts, Exchange
 from .reply import Reply, status_text
 from .session import Session, SessionLostError
-from .sse import EventBuffer
 
 if TYPE_CHECKING:
     from ...models.server import Server

@@ -1,0 +1,23 @@
+"""The bounds of the HTTP client, with the reason beside each."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class PoolLimits:
+    """Bounds of one pool of connections. Times are in seconds, sizes in bytes.
+
+    >>> PoolLimits(max_idle=2).idle_expiry
+    60.0
+    """
+
+    #: To connect, the look-up of the name and the TLS handshake included, where the request says nothing.
+    connect_timeout: float = 10.0
+    #: Idle connections that are kept for one origin: descriptors are few, and a new connection costs little.
+    max_idle: int = 256
+    #: The age at which an idle connection is not used any more: servers commonly close theirs after 5 to 75 s.
+    idle_expiry: float = 60.0
+    #: The head of a response, as in httpcore.
+    max_head: int = 100 * 1024
