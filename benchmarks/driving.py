@@ -1,7 +1,7 @@
-"""One measurement of one server: `python benchmarks/driving.py CONTENDER WORK` prints a line of JSON.
+"""Measures one server: `python benchmarks/driving.py CONTENDER WORK` prints a line of JSON.
 
-A bare client keeps so many calls in flight, over one pipe or over as many sockets; it blocks, decodes with msgspec
-and does nothing else, so that the server is what is measured. "cpu" is the server's own.
+A bare client keeps `in_flight` calls in flight, over one pipe or over as many sockets. It blocks, decodes with
+msgspec and does nothing else, so that the figures show the server. "cpu" is the server's CPU time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clients.target import SERVERS, echo_command, node
 WARM_UP = 100
 HOST = "127.0.0.1"
 PATIENCE = 30.0
-#: A burst that is over sooner is made longer: CPU time in so small portions is noise.
+#: A burst that ends sooner is repeated: so little CPU time is mostly noise.
 ENOUGH_SECONDS = 0.5
 
 META = {
@@ -33,8 +33,8 @@ META = {
 }
 
 
-def check(answer: bytes) -> None:
-    """Whether a call was answered with its own text."""
+def check_answer(answer: bytes) -> None:
+    """Raise if an answer does not have the text of its call."""
     found = decode_answer(answer)
     if decode_result(found.result).content[0].text != f"call {found.id}":
         raise RuntimeError(f"a wrong answer: {answer[:200]!r}")
@@ -61,14 +61,14 @@ class Pipe:
         return lines
 
     def drive(self, calls: int, in_flight: int) -> None:
-        """So many calls, so many in flight."""
+        """Make `calls` calls, with `in_flight` of them at once."""
         asked = min(calls, in_flight)
         os.write(self._sink, b"".join([request_line(number, f"call {number}") for number in range(asked)]))
         answered = 0
         while answered < calls:
             lines = self._read()
             for line in lines:
-                check(line)
+                check_answer(line)
             answered += len(lines)
             upto = min(calls, asked + len(lines))
             if upto > asked:
@@ -124,7 +124,7 @@ class Sockets:
         return head.encode() + body
 
     def drive(self, calls: int, in_flight: int) -> None:
-        """So many calls, so many in flight."""
+        """Make `calls` calls, with `in_flight` of them at once."""
         self._free += [self._connected() for _ in range(in_flight - len(self._free))]
         asked = answered = 0
         with selectors.DefaultSelector() as waiting:
@@ -139,7 +139,7 @@ class Sockets:
                     received[connection] = received.get(connection, b"") + connection.recv(READ_SIZE)
                     if (body := whole_body(received[connection])) is None:
                         continue
-                    check(body)
+                    check_answer(body)
                     del received[connection]
                     answered += 1
                     if asked < calls:
@@ -164,8 +164,8 @@ def whole_body(data: bytes) -> bytes | None:
     return body.partition(b"data: ")[2].partition(b"\n")[0] if b"data: " in body else body.split(b"\r\n")[1]
 
 
-def measured(contender: str, work: dict[str, Any]) -> dict[str, float]:
-    """One measurement."""
+def measure(contender: str, work: dict[str, Any]) -> dict[str, float]:
+    """Measure one contender."""
     server = Sockets(contender) if work.get("http") else Pipe(contender)
     try:
         server.drive(WARM_UP, work["in_flight"])
@@ -180,4 +180,4 @@ def measured(contender: str, work: dict[str, Any]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], json.loads(sys.argv[2]))))
+    print(json.dumps(measure(sys.argv[1], json.loads(sys.argv[2]))))

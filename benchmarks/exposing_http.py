@@ -1,4 +1,4 @@
-"""A server over HTTP with one tool, exposed by each library and driven by one bare client."""
+"""A server over HTTP with one tool, published by each library and called by one bare client."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ BENCHMARK = Benchmark(
     name="exposing_http",
     title="Expose a tool over HTTP, 100 calls at once",
     text=(
-        "As over stdio, in the modern era: a bare client keeps 100 connections busy. Every library answers with "
-        "JSON and without sessions; the peers run on uvicorn, trio_mcp on hypercorn. CPU is the server's."
+        "The same function as over stdio, in the modern era: a bare client keeps 100 connections busy. Every "
+        "library answers with JSON and without sessions; the peers run on uvicorn, trio_mcp on hypercorn. CPU is "
+        "the server's."
     ),
     cases=(
         Case(

@@ -1,4 +1,4 @@
-"""A server over stdio with one tool, exposed by each library and driven by one bare client."""
+"""A server over stdio with one tool, published by each library and called by one bare client."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ BENCHMARK = Benchmark(
     name="exposing_stdio",
     title="Expose a tool over stdio, 100 calls at once",
     text=(
-        "One async function that returns its text, published by each library; a bare client keeps 100 calls in "
-        "flight. CPU is the server's. The blocking loop is the server of the other benchmarks."
+        "Each library publishes one async function that returns its text; a bare client keeps 100 calls in "
+        "flight. CPU is the server's. The blocking loop is the echo server of the other benchmarks."
     ),
     cases=(
         Case(

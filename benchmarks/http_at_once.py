@@ -6,18 +6,18 @@ from harness.rounds import main
 from harness.rows import OURS, PEERS, Benchmark, Case, Goal
 
 CONTENDERS = (OURS, *PEERS, "httpx", "loop")
-#: Its pool looks at every connection for every request.
+#: Measured in the first round only: the pool of httpx looks at every connection for each request.
 SLOW = ("httpx",)
-OF_INTEREST = (
+RATIOS_WITHOUT_GOAL = (
     *(Goal("mcp-asyncio", "rate"), Goal("fastmcp", "rate"), Goal("httpx", "rate")),
     *(Goal("loop", "rate"), Goal("loop", "cpu")),
 )
 
 
 def case(key: str, title: str, http: str, server: str, bound: str = "", once: tuple[str, ...] = ()) -> Case:
-    """The same calls, to another server."""
+    """The same calls, to one of the servers."""
     work = {"do": "calls", "in_flight": 100, "calls": 500, "http": http, "server": server}
-    goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
+    goals = (Goal("mcp-trio", "rate", bound), *RATIOS_WITHOUT_GOAL)
     return Case(
         key,
         title,

@@ -6,16 +6,16 @@ from harness.rounds import main
 from harness.rows import OURS, PEERS, Benchmark, Case, Goal
 
 CONTENDERS = (OURS, *PEERS, "httpx", "loop")
-OF_INTEREST = (
+RATIOS_WITHOUT_GOAL = (
     *(Goal("mcp-asyncio", "rate"), Goal("fastmcp", "rate"), Goal("httpx", "rate")),
     *(Goal("loop", "rate"), Goal("loop", "cpu")),
 )
 
 
 def case(key: str, title: str, http: str, server: str, bound: str = "") -> Case:
-    """The same calls, answered in another form, or by another server."""
+    """The same calls, to one of the servers, with one form of answers."""
     work = {"do": "calls", "in_flight": 1, "calls": 300, "http": http, "server": server}
-    goals = (Goal("mcp-trio", "rate", bound), *OF_INTEREST)
+    goals = (Goal("mcp-trio", "rate", bound), *RATIOS_WITHOUT_GOAL)
     once = () if bound else (*PEERS, "httpx")
     return Case(
         key,

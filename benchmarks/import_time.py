@@ -10,7 +10,7 @@ CONTENDERS = (OURS, "mcp", "fastmcp", "parts")
 
 
 def goals(bound: str) -> tuple[Goal, ...]:
-    """The ratios to each, one of them with a goal."""
+    """The ratios to the other contenders; only the first one has a goal."""
     return (Goal("mcp", "wall", bound), Goal("mcp", "cpu-ms"), Goal("fastmcp", "wall"), Goal("parts", "wall"))
 
 
@@ -18,8 +18,8 @@ BENCHMARK = Benchmark(
     name="import_time",
     title="Import",
     text=(
-        "In a fresh interpreter with warm caches. trio_mcp loads its names when they are first used: the second "
-        "case is what a client over stdio needs."
+        "In a fresh interpreter with warm caches. trio_mcp loads a name when it is first used: the second case "
+        "also imports the names that a client over stdio needs."
     ),
     cases=(
         Case(
@@ -33,7 +33,7 @@ BENCHMARK = Benchmark(
         ),
         Case(
             "client",
-            "and what a client needs",
+            "with the names that a client needs",
             CONTENDERS,
             {"names": True},
             FIGURES,

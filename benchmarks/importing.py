@@ -1,6 +1,6 @@
-"""One import in this fresh interpreter: `python benchmarks/importing.py CONTENDER WORK` prints a line of JSON.
+"""Measures an import in a fresh process: `python benchmarks/importing.py CONTENDER WORK` prints a line of JSON.
 
-WORK is a JSON object: with "names" the names that a client needs are imported too.
+WORK is a JSON object: if "names" is true, the names that a client needs are imported too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-#: For each contender the import alone, and the names that a client over stdio needs.
+#: The statements of each contender: the import alone, and the names that a client over stdio needs.
 STATEMENTS = {
     "trio_mcp": ("import trio_mcp", "from trio_mcp import Server, Connection, Tool, ToolResult, open_connection"),
     "mcp": ("import mcp", "from mcp import Client, StdioServerParameters"),
@@ -22,7 +22,7 @@ STATEMENTS = {
 
 
 def main(contender: str, names: bool) -> None:
-    """Import, and print what it took."""
+    """Import, and print the time and the number of modules."""
     code = compile(STATEMENTS[contender][names], "<import>", "exec")
     before, began, cpu = len(sys.modules), time.perf_counter(), time.process_time()
     exec(code, {})

@@ -6,31 +6,32 @@ from harness.rounds import main
 from harness.rows import OURS, PEERS, Benchmark, Case, Goal, Growth
 
 KIB, MIB = 2**10, 2**20
-#: The peers' time grows with the square of the size: beyond this they would take minutes.
-SLOW = {MIB: PEERS, 8 * MIB: ("mcp-trio", "mcp-asyncio"), 32 * MIB: ("mcp-trio",)}
+#: The peers that are measured with large texts. Their time grows with the square of the size: other peers, and
+#: larger texts, would take minutes.
+PEERS_BY_SIZE = {MIB: PEERS, 8 * MIB: ("mcp-trio", "mcp-asyncio"), 32 * MIB: ("mcp-trio",)}
 
 
 def title(size: int) -> str:
-    """How a reader says it."""
+    """The size, as a heading shows it."""
     return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
 
 
 def case(key: str, size: int, calls: int, goals: tuple[Goal, ...] = ()) -> Case:
-    """So many texts of one size."""
-    slow = PEERS if size < MIB else SLOW.get(size, ())
+    """A case with `calls` texts of one size."""
+    peers = PEERS if size < MIB else PEERS_BY_SIZE.get(size, ())
     work = {"do": "large", "size": size, "calls": calls}
     figures = ("bandwidth", "wall", "cpu-mb")
-    contenders = (OURS, *slow, "floor", "blocking")
-    long = slow if size != MIB else ()
+    contenders = (OURS, *peers, "floor", "blocking")
+    long = peers if size != MIB else ()
     quick = {"calls": max(1, calls // 4)}
-    return Case(key, title(size), contenders, work, figures, goals, size, once=slow, long=long, quick=quick)
+    return Case(key, title(size), contenders, work, figures, goals, size, once=peers, long=long, quick=quick)
 
 
 BENCHMARK = Benchmark(
     name="large_results",
     title="Results of 1 KiB to 64 MiB over stdio",
     text=(
-        "One text at a time is sent and echoed. Peers that read line by line out of small chunks take time with "
+        "One text at a time is sent and echoed. The time of peers that join a line from small chunks grows with "
         "the square of the size: they are left out where they would take minutes."
     ),
     cases=(

@@ -10,7 +10,7 @@ BENCHMARK = Benchmark(
     title="List 10,000 tools",
     text=(
         "Ten pages of 1,000 over stdio. The blocking loop decodes each entry into a dict and nothing more; "
-        "trio_mcp also judges each, names it for models and keeps its schema as it was sent."
+        "trio_mcp also checks each entry, names it for models and keeps its schema as it was sent."
     ),
     cases=(
         Case(

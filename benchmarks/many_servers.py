@@ -1,4 +1,4 @@
-"""Servers over stdio, 1 to 100 opened at once: what each costs the client."""
+"""The cost of a server over stdio for the client, with 1 to 100 servers opened at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.rows import OURS, PEERS, Benchmark, Case, Goal, Growth
 
 
 def case(count: int, *contenders: str, goals: tuple[Goal, ...] = (), long: tuple[str, ...] = ()) -> Case:
-    """So many servers."""
+    """A case with `count` servers."""
     key, work = str(count), {"do": "servers", "count": count}
     return Case(key, f"{count} at once", contenders, work, ("wall", "cpu-ms", "held"), goals, x=count, long=long)
 
@@ -16,8 +16,8 @@ BENCHMARK = Benchmark(
     name="many_servers",
     title="Servers opened at once, 1 to 100",
     text=(
-        "Each server is opened and listed, called once when it is up, and all are closed when the last has "
-        "answered. The time is that of starting Python; the client's CPU time and memory are without its servers'."
+        "Each server is opened, listed and called once; all are closed when the last one has answered. The time "
+        "is that of starting Python; the client's CPU time and memory do not include those of its servers."
     ),
     cases=(
         case(1, OURS, *PEERS, "blocking", long=PEERS),

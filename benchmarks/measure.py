@@ -1,11 +1,11 @@
-"""One measurement of one client: `python benchmarks/measure.py CONTENDER WORK` prints a line of JSON.
+"""Measures one client: `python benchmarks/measure.py CONTENDER WORK` prints a line of JSON.
 
-WORK is a JSON object; its member "do" says which function of this file is measured. Each measurement has a
-process to itself, so that neither the imports nor the garbage of one client count against another, and so that the
-client's CPU time is the process's own. Whatever comes back is compared with what was sent.
+WORK is a JSON object; its member "do" names the function of this file that does the work. Each measurement has a
+process of its own: the imports and the garbage of one client do not count against another, and the client's CPU
+time is that of the process. Every answer is compared with the text that was sent.
 
-The work runs through anyio, which adds one frame to a task and nothing to a call: so it is written once for trio
-and asyncio. What it costs to start the tasks of a benchmark is not part of what is measured.
+The work is written once for trio and asyncio, with anyio, which adds one frame to a task and nothing to a call.
+Starting the tasks of a benchmark is not measured.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from clients.clock import Instant, now, resident
 from clients.target import Client, Target, target
 
 WARM_UP = 100
-#: A burst that is over sooner is repeated: some milliseconds of CPU time are noise on a shared machine.
+#: A burst that ends sooner is repeated: some milliseconds of CPU time are noise on a shared machine.
 ENOUGH_SECONDS = 0.5
 
 Work = dict[str, Any]
-Open = Callable[[Target], AbstractAsyncContextManager[Client]]
-Found = dict[str, float]
+OpenClient = Callable[[Target], AbstractAsyncContextManager[Client]]
+Measurement = dict[str, float]
 
 #: How each contender is opened, and the backend that it runs on.
-CLIENTS: dict[str, tuple[Open, str]] = {
+CLIENTS: dict[str, tuple[OpenClient, str]] = {
     "trio_mcp": (libraries.trio_mcp, "trio"),
     "mcp-trio": (libraries.mcp, "trio"),
     "mcp-asyncio": (libraries.mcp, "asyncio"),
@@ -44,20 +44,20 @@ CLIENTS: dict[str, tuple[Open, str]] = {
 }
 
 
-def check(sent: str, received: str) -> None:
-    """An echo that is none would make every figure worthless."""
+def check_echo(sent: str, received: str) -> None:
+    """Raise if the echo differs from the text: every figure would be worthless."""
     if sent != received:
         raise RuntimeError(f"sent {len(sent)} characters, received {len(received)} others")
 
 
 def ascii_text(size: int) -> str:
-    """So many characters without anything to escape."""
+    """A text of `size` characters that JSON does not escape."""
     sentence = "The quick brown fox jumps over the lazy dog. "
     return (sentence * (size // len(sentence) + 1))[:size]
 
 
 async def burst(call: Callable[[str], Awaitable[str]], calls: int, in_flight: int) -> tuple[int, Instant]:
-    """`calls` by `in_flight` tasks. The clock runs from when all stand at a gate until the last is done."""
+    """`calls` calls in `in_flight` tasks. The clock runs from when all wait at a gate until the last is done."""
     each = max(1, calls // in_flight)
     gate, end = anyio.Event(), anyio.Event()
     ready = done = 0
@@ -72,7 +72,7 @@ async def burst(call: Callable[[str], Awaitable[str]], calls: int, in_flight: in
         await gate.wait()
         for number in range(each):
             text = f"call {first} {number}"
-            check(text, await call(text))
+            check_echo(text, await call(text))
         done += 1
         if done == in_flight:
             ended = now()
@@ -85,10 +85,10 @@ async def burst(call: Callable[[str], Awaitable[str]], calls: int, in_flight: in
     return each * in_flight, began.until(ended)
 
 
-async def calls(opened: Open, where: Target, work: Work) -> Found:
-    """Small calls, so many at once."""
+async def calls(open_client: OpenClient, where: Target, work: Work) -> Measurement:
+    """Small calls, `in_flight` of them at once."""
     in_flight, wanted = work["in_flight"], work["calls"]
-    async with opened(where) as client:
+    async with open_client(where) as client:
         await burst(client.call, WARM_UP, min(in_flight, WARM_UP))
         done, seconds, cpu = 0, 0.0, 0.0
         while seconds < ENOUGH_SECONDS:
@@ -97,22 +97,22 @@ async def calls(opened: Open, where: Target, work: Work) -> Found:
     return {"units": done, "seconds": seconds, "cpu": cpu}
 
 
-async def large(opened: Open, where: Target, work: Work) -> Found:
+async def large(open_client: OpenClient, where: Target, work: Work) -> Measurement:
     """Texts of one size, one after the other."""
     text = ascii_text(work["size"])
-    async with opened(where) as client:
+    async with open_client(where) as client:
         await burst(client.call, WARM_UP, 1)
         began = now()
         for _ in range(work["calls"]):
-            check(text, await client.call(text))
+            check_echo(text, await client.call(text))
         passed = began.until(now())
     count = work["calls"]
     return {"units": count, "bytes": count * work["size"], "seconds": passed.seconds, "cpu": passed.cpu}
 
 
-async def listing(opened: Open, where: Target, work: Work) -> Found:
-    """The whole listing, some times."""
-    async with opened(where) as client:
+async def listing(open_client: OpenClient, where: Target, work: Work) -> Measurement:
+    """List all tools, several times."""
+    async with open_client(where) as client:
         began = now()
         for _ in range(work["times"]):
             if await client.count_tools() != work["tools"]:
@@ -121,11 +121,11 @@ async def listing(opened: Open, where: Target, work: Work) -> Found:
     return {"units": work["times"], "seconds": passed.seconds, "cpu": passed.cpu}
 
 
-async def opening(opened: Open, where: Target, work: Work) -> Found:
-    """Open, list and close, one server after the other; and what each leaves behind."""
+async def opening(open_client: OpenClient, where: Target, work: Work) -> Measurement:
+    """Open, list and close one server after the other. `kept` is the KiB that each leaves behind."""
 
     async def once() -> None:
-        async with opened(where):
+        async with open_client(where):
             pass
 
     for _ in range(work["warm_up"]):
@@ -138,8 +138,8 @@ async def opening(opened: Open, where: Target, work: Work) -> Found:
     return {"units": work["times"], "seconds": passed.seconds, "cpu": passed.cpu, "kept": kept}
 
 
-async def servers(opened: Open, where: Target, work: Work) -> Found:
-    """Open so many servers at once, each in its own task; call each once; close them. `held` is KiB for each."""
+async def servers(open_client: OpenClient, where: Target, work: Work) -> Measurement:
+    """Open `count` servers at once, each in its own task; call each; close them. `held` is KiB for each."""
     count = work["count"]
 
     async def all_open(count: int) -> float:
@@ -149,8 +149,8 @@ async def servers(opened: Open, where: Target, work: Work) -> Found:
 
         async def one(number: int) -> None:
             nonlocal up, held
-            async with opened(where) as client:
-                check(f"server {number}", await client.call(f"server {number}"))
+            async with open_client(where) as client:
+                check_echo(f"server {number}", await client.call(f"server {number}"))
                 up += 1
                 if up == count:
                     held = resident()
@@ -172,14 +172,14 @@ async def servers(opened: Open, where: Target, work: Work) -> Found:
 WORKS = {one.__name__: one for one in (calls, large, listing, opening, servers)}
 
 
-def measured(contender: str, work: Work) -> Found:
-    """One measurement."""
+def measure(contender: str, work: Work) -> Measurement:
+    """Measure one contender."""
     with target(work) as where:
-        opened, backend = CLIENTS[contender]
+        open_client, backend = CLIENTS[contender]
         if contender == "loop" and where.url:
-            opened = http_floors.loop
-        return anyio.run(partial(WORKS[work["do"]], opened, where, work), backend=backend)
+            open_client = http_floors.loop
+        return anyio.run(partial(WORKS[work["do"]], open_client, where, work), backend=backend)
 
 
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], json.loads(sys.argv[2]))))
+    print(json.dumps(measure(sys.argv[1], json.loads(sys.argv[2]))))

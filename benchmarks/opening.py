@@ -9,9 +9,9 @@ BENCHMARK = Benchmark(
     name="opening",
     title="Open, list and close a server, 200 times",
     text=(
-        "One after the other, in rounds of 50. The blocking loop does the least: start, two requests, wait for "
-        "the exit. What is left behind is growth of the process for each opening, after ten that do not "
-        "count; what an open one holds is told with many servers at once."
+        "One after the other, 50 in each round. The blocking loop does the least: start, two requests, wait for "
+        "the exit. The memory left behind is the growth of the client for each opening, after ten that are not "
+        "counted; the benchmark of many servers shows how much memory an open one takes."
     ),
     cases=(
         Case(

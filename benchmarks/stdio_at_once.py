@@ -15,7 +15,7 @@ QUICK = {"calls": 1000}
 
 
 def work(server: str) -> dict[str, object]:
-    """The same calls to either server."""
+    """The same calls, to one of the servers."""
     return {"do": "calls", "in_flight": 100, "calls": 2000, "server": server}
 
 

@@ -10,7 +10,7 @@ CONTENDERS = (OURS, *PEERS, "loop", "floor")
 BENCHMARK = Benchmark(
     name="stdio_one_by_one",
     title="Small calls over stdio, one at a time",
-    text="One task calls `echo` over and over: what is measured is the way there and back.",
+    text="One task calls `echo` over and over: this measures one round trip.",
     cases=(
         Case(
             "python",

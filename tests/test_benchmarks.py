@@ -81,7 +81,7 @@ def test_ratios_are_taken_within_a_round_and_judged_by_their_median(harness: Any
     benchmark = rows.Benchmark("b", "b", "", (case,))
     mine = [{"units": 1, "seconds": seconds, "cpu": 1, "held": 51.0} for seconds in (1, 10, 2)]
     theirs = [{"units": 1, "seconds": seconds, "cpu": 1} for seconds in (3, 30, 1)]
-    found = {"one": rows.Found({"trio_mcp": mine, "loop": [*theirs[:2], None]})}
+    found = {"one": rows.CaseResults({"trio_mcp": mine, "loop": [*theirs[:2], None]})}
     first, second = rows.ratios(benchmark, found)["one"]
     assert (first.values, first.holds) == ([3, 3], True)
     assert (second.values, second.holds) == ([51, 51, 51], False)

@@ -164,13 +164,16 @@ def test_what_a_variable_holds_is_not_expanded_again(load_entry: Any, monkeypatc
 def test_an_unset_variable_leaves_its_server_out(load_entry: Any, field: str, entry: Any) -> None:
     server, warnings = load_entry(entry)
     assert server is None
-    assert warnings == (f'server "one" is left out: {field}: ${{UNSET_HERE}} is not set',)
+    assert warnings == (f'server "one" is left out: {field}: the environment variable UNSET_HERE is not set',)
 
 
 def test_an_input_leaves_its_server_out(load_entry: Any) -> None:
     server, (warning,) = load_entry({"command": "x", "env": {"KEY": "${input:api-key}"}})
     assert server is None
-    assert warning == 'server "one" is left out: env.KEY: ${input:api-key} would have to be asked of a person'
+    assert (
+        warning
+        == 'server "one" is left out: env.KEY: ${input:api-key} would have to ask the user; use ${VAR} instead'
+    )
 
 
 @pytest.mark.parametrize("text", ["${command:pick}", "${}", "${A-B}", "${UNSET_HERE:-${UNSET_TOO}}", "${/}"])
@@ -178,7 +181,9 @@ def test_a_reference_that_is_not_understood_leaves_its_server_out(load_entry: An
     """A half-expanded value would be worse than none."""
     server, (warning,) = load_entry({"command": "x", "args": [text]})
     assert server is None
-    assert 'server "one" is left out: args[0]: a ${...} in it is not understood' in warning
+    assert (
+        'server "one" is left out: args[0]: a ${...} is not understood; write ${VAR} or ${VAR:-default}' in warning
+    )
 
 
 # --- entries that cannot be used ---------------------------------------------------------------------------------
@@ -201,9 +206,9 @@ def test_a_reference_that_is_not_understood_leaves_its_server_out(load_entry: An
         ({"url": "https://e.com", "headers": []}, "headers: expected an object, got a list"),
         ({"url": "https://e.com", "headers": {"A": 1}}, "headers.A: expected a string, got a number"),
         ({"command": "x", "type": 1}, "type: expected a string, got a number"),
-        ({"command": "x", "type": "docker"}, "type: neither stdio nor http"),
-        ({"command": "x", "type": "http"}, "url: missing, though the type is http"),
-        ({"url": "https://e.com", "type": "stdio"}, "command: missing, though the type is stdio"),
+        ({"command": "x", "type": "docker"}, 'type: expected "stdio" or "http"'),
+        ({"command": "x", "type": "http"}, "url: missing, but the type is http"),
+        ({"url": "https://e.com", "type": "stdio"}, "command: missing, but the type is stdio"),
         ({"command": "x", "disabled": "no"}, "disabled: expected true or false, got a string"),
         ({"command": "x", "disabled": True}, "disabled: it is switched off in the file"),
     ],
@@ -260,7 +265,7 @@ def test_fields_beside_the_servers_are_one_warning(load: Any) -> None:
 def test_mcp_servers_stands_before_servers_and_says_so(load: Any) -> None:
     loaded = load({"servers": {"two": {"command": "x"}}, "mcpServers": {"one": {"command": "x"}}})
     assert [server.name for server in loaded.servers] == ["one"]
-    assert loaded.warnings == ("servers is ignored: mcpServers is there as well",)
+    assert loaded.warnings == ("servers is ignored, because the file has mcpServers too",)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The console script `trio-mcp`, and `python -m trio_mcp`.
 
-It must not import the command line before it knows that it needs it: `--version` answers at once, and without
-the extra `cli` there is a sentence instead of a traceback.
+The command line is imported only when it is needed: `--version` answers at once, and without the extra `cli` the
+user reads a sentence instead of a traceback.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from .version import __version__
 
-_EXTRA = {"cyclopts", "rich"}
+_CLI_PACKAGES = {"cyclopts", "rich"}
 
 
 def main() -> int:
@@ -24,13 +24,13 @@ def main() -> int:
             from .cli.app import run
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
-            if package not in _EXTRA:
+            if package not in _CLI_PACKAGES:
                 raise
             sentence = f"the command line needs {package}: pip install 'trio-mcp[cli]'"
             print(f"trio-mcp: {sentence}", file=sys.stderr)
             return 2
         return run(arguments)
-    except KeyboardInterrupt:  # before and after the time in which cli/running.py watches for signals
+    except KeyboardInterrupt:  # Ctrl-C before or after cli/running.py handles signals
         return 130
 
 

@@ -1,10 +1,10 @@
-"""The `mcpServers` JSON that every MCP host reads, as `Server` values.
+"""Reads the `mcpServers` JSON of MCP hosts into `Server` values.
 
 Claude Desktop and Cursor write `{"mcpServers": {name: {...}}}`, VS Code `{"servers": {name: {...}}}` with
-comments and trailing commas. One bad entry costs only itself: it is left out with a warning that names server
-and field. No warning shows a value of the file: it may be a secret.
+comments and trailing commas. A bad entry does not affect the others: its server is left out, with a warning that
+names server and field. No warning shows a value of the file, since it may be a secret.
 
-This file reads and judges; it starts nothing and knows no connection.
+This module reads and checks; it starts no server and knows no connection.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from attrs import frozen
 from .errors import InvalidServerError
 from .models.server import Server, default_environment
 
-#: The longest legal server name, and how many hex digits tell two mapped names apart.
+#: The longest legal server name, and the hex digits that keep two names apart after they were made legal.
 NAME_LENGTH = 32
 HASH_LENGTH = 4
-#: Configurations are a few kB. The cap keeps a path such as /dev/zero from filling the memory.
+#: Configuration files are a few kB. The limit keeps a path such as /dev/zero from filling the memory.
 LARGEST_FILE = 16 * 1024 * 1024
 
 _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9-]")
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-# `${VAR}` is everybody's, `${env:VAR}` Cursor's and VS Code's, `${VAR:-default}` Claude Code's.
+# All hosts know `${VAR}`; Cursor and VS Code add `${env:VAR}`, Claude Code adds `${VAR:-default}`.
 _VARIABLE = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
-# Strings are matched first, so that what looks like a comment inside one stays. What is never closed runs to
-# the end: each character is looked at once, whatever the file is.
+# Strings are matched first, so that a string with `//` in it stays whole. An unclosed string or comment runs to
+# the end of the file: the scan looks at each character once, whatever the file holds.
 _STRING = r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])", re.DOTALL)
 
-#: What `type` may say, and the field that such a server needs.
+#: The values that `type` may have, each with the field that such a server needs.
 _TYPES = {
     "stdio": "command",
     "local": "command",
@@ -52,27 +52,27 @@ _KNOWN_AT_TOP = {"mcpServers", "servers", "inputs", "$schema"}
 
 @frozen
 class LoadedServers:
-    """What a configuration file gave: `servers` in its order, and `warnings` for people to read."""
+    """The `servers` of a configuration file, in its order, and `warnings` for people to read."""
 
     servers: tuple[Server, ...]
     warnings: tuple[str, ...]
 
 
 def load_servers(path: str | os.PathLike[str]) -> LoadedServers:
-    """Read the servers of a host's configuration file, its `${VAR}` filled in from `os.environ`.
+    """Read the servers of a host's configuration file; each `${VAR}` is replaced by its value in `os.environ`.
 
-    `env` of an entry is added to `default_environment()`. A name that is no legal server name is mapped to
-    one, with a warning. A server is left out, with a warning that names it and the field, when a field has
-    the wrong type, a `${VAR}` is unset (`${VAR:-default}` has a value then), an `${input:...}` would need a
-    person, `type` is the deprecated "sse", or `disabled` is true. Unknown fields are a warning only; so is
-    VS Code's `envFile`, which is not read. Blocks for the time it takes to read one small file.
+    The `env` of an entry is added to `default_environment()`. A name that is not a legal server name is changed to
+    one, with a warning. A server is left out, with a warning that names it and the field, when a field has the
+    wrong type, a `${VAR}` is not set and has no default (`${VAR:-default}`), an `${input:...}` would have to ask
+    the user, `type` is the deprecated "sse", or `disabled` is true. An unknown field is only a warning; so is VS
+    Code's `envFile`, which is not read. Blocks while it reads one small file.
 
     Args:
         path: the file, UTF-8 with or without a byte order mark; comments and trailing commas are allowed.
 
     Raises:
-        InvalidServerError: the file is missing, unreadable or no such JSON (`field` is "path"), or it has no
-            object under `mcpServers` or `servers` (`field` is "mcpServers").
+        InvalidServerError: the file is missing, unreadable or not JSON (`field` is "path"), or it has no object
+            under `mcpServers` or `servers` (`field` is "mcpServers").
 
     Example:
         >>> import json, pathlib, tempfile
@@ -85,26 +85,26 @@ def load_servers(path: str | os.PathLike[str]) -> LoadedServers:
         >>> loaded.warnings
         ('server "my time" is called "my-time" here',)
     """
-    document = _read(path)
-    section, entries = _section(document, path)
-    warnings = list(_warnings_at_top(document, section))
+    document = _read_json(path)
+    section, entries = _find_servers(document, path)
+    warnings = list(_top_level_warnings(document, section))
     servers = []
-    names = _names(entries)
+    names = _legal_names(entries)
     for original, entry in entries.items():
         try:
-            server = _server(names[original], entry)
-        except _LeftOut as left_out:
-            warnings.append(f'server "{original}" is left out: {left_out.field}: {left_out.reason}')
+            server = _make_server(names[original], entry)
+        except _EntryError as error:
+            warnings.append(f'server "{original}" is left out: {error.field}: {error.reason}')
             continue
         servers.append(server)
         if server.name != original:
             warnings.append(f'server "{original}" is called "{server.name}" here')
-        warnings.extend(f'server "{original}": {text}' for text in _warnings_of_fields(entry))
+        warnings.extend(f'server "{original}": {text}' for text in _field_warnings(entry))
     return LoadedServers(tuple(servers), tuple(warnings))
 
 
 def legal_name(text: str) -> str:
-    """The nearest legal server name: other characters become hyphens, cut at 32. Empty stays empty.
+    """The nearest legal server name: illegal characters become hyphens, and it is cut at 32. Empty stays empty.
 
     >>> legal_name("python3.11")
     'python3-11'
@@ -112,14 +112,16 @@ def legal_name(text: str) -> str:
     return _ILLEGAL_IN_NAME.sub("-", text)[:NAME_LENGTH]
 
 
-class _LeftOut(Exception):  # noqa: N818  # no error of anybody's: it carries one entry's verdict out
+class _EntryError(Exception):
+    """One entry of the file cannot be used. Never leaves this module: it becomes a warning."""
+
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(field, reason)
         self.field = field
         self.reason = reason
 
 
-def _read(path: str | os.PathLike[str]) -> Any:
+def _read_json(path: str | os.PathLike[str]) -> Any:
     if not isinstance(path, str | os.PathLike):
         raise InvalidServerError("path", f"expected a path, got {type(path).__name__}")
     shown = os.fspath(path)
@@ -134,43 +136,43 @@ def _read(path: str | os.PathLike[str]) -> Any:
         raise InvalidServerError("path", f"{shown} has more than {LARGEST_FILE} bytes")
     try:
         # Windows editors put a byte order mark first.
-        return json.loads(_plain_json(data.decode("utf-8-sig")))
-    except UnicodeDecodeError as error:  # its own text shows bytes of the file
+        return json.loads(_without_comments(data.decode("utf-8-sig")))
+    except UnicodeDecodeError as error:  # not shown: its text has bytes of the file in it
         reason = f"{error.reason} at byte {error.start}"
         raise InvalidServerError("path", f"{shown} is not UTF-8: {reason}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidServerError("path", f"{shown} is not JSON: {error}") from None
 
 
-def _plain_json(text: str) -> str:
-    """Comments and trailing commas blanked out; lines and columns stay, so that errors point to the place."""
+def _without_comments(text: str) -> str:
+    """Replace comments and trailing commas by spaces: errors still name the right line and column."""
     for pattern in (_COMMENT, _TRAILING_COMMA):
         text = pattern.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     return text
 
 
-def _section(document: Any, path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """The object of servers, and the name that it stands under."""
+def _find_servers(document: Any, path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """The name of the member that holds the servers, and its object."""
     if isinstance(document, dict):
         for name in ("mcpServers", "servers"):
             if name in document:
                 if isinstance(document[name], dict):
                     return name, document[name]
-                reason = f"{name} in {os.fspath(path)}: {_mismatch('an object', document[name])}"
+                reason = f"{name} in {os.fspath(path)}: {_wrong_type('an object', document[name])}"
                 raise InvalidServerError("mcpServers", reason)
     raise InvalidServerError("mcpServers", f"{os.fspath(path)} has no object under mcpServers or servers")
 
 
-def _warnings_at_top(document: Mapping[str, Any], section: str) -> Iterator[str]:
-    # One warning for all: the files of some hosts carry dozens of fields that are no business of ours.
+def _top_level_warnings(document: Mapping[str, Any], section: str) -> Iterator[str]:
+    # One warning for all of them: some hosts keep dozens of their own settings in this file.
     unknown = [name for name in document if name not in _KNOWN_AT_TOP]
     if unknown:
         yield "unknown fields beside the servers are ignored: " + ", ".join(unknown)
     if section == "mcpServers" and "servers" in document:
-        yield "servers is ignored: mcpServers is there as well"
+        yield "servers is ignored, because the file has mcpServers too"
 
 
-def _warnings_of_fields(entry: Mapping[str, Any]) -> Iterator[str]:
+def _field_warnings(entry: Mapping[str, Any]) -> Iterator[str]:
     unknown = [name for name in entry if name not in _KNOWN_FIELDS]
     if "envFile" in unknown:
         unknown.remove("envFile")
@@ -179,8 +181,8 @@ def _warnings_of_fields(entry: Mapping[str, Any]) -> Iterator[str]:
         yield "unknown fields are ignored: " + ", ".join(unknown)
 
 
-def _names(originals: Iterable[str]) -> dict[str, str]:
-    """A legal name for each; a name that is legal as it stands is never taken from its server."""
+def _legal_names(originals: Iterable[str]) -> dict[str, str]:
+    """A legal name for each server. A server whose name is legal already always keeps it."""
     names = {name: name for name in originals if legal_name(name) == name}
     taken = set(names)
     for original in originals:
@@ -195,29 +197,29 @@ def _names(originals: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _server(name: str, entry: Any) -> Server:
+def _make_server(name: str, entry: Any) -> Server:
     if not isinstance(entry, dict):
-        raise _LeftOut("entry", _mismatch("an object", entry))
+        raise _EntryError("entry", _wrong_type("an object", entry))
     if not name:
-        raise _LeftOut("name", "no legal name can be made of it")
+        raise _EntryError("name", "no legal server name can be made from it")
     disabled = entry.get("disabled")
     if not isinstance(disabled, bool | None):
-        raise _LeftOut("disabled", _mismatch("true or false", disabled))
+        raise _EntryError("disabled", _wrong_type("true or false", disabled))
     if disabled:
-        raise _LeftOut("disabled", "it is switched off in the file")
+        raise _EntryError("disabled", "it is switched off in the file")
     _check_type(entry)
 
     options: dict[str, Any] = {
-        field: _text(entry[field], field) for field in ("command", "cwd", "url") if entry.get(field) is not None
+        field: _string(entry[field], field) for field in ("command", "cwd", "url") if entry.get(field) is not None
     }
     if entry.get("args") is not None:
-        options["args"] = tuple(_texts(entry["args"]))
+        options["args"] = tuple(_strings(entry["args"]))
     if entry.get("headers") is not None:
-        headers = _named(entry["headers"], "headers")
-        options["headers"] = {key: _text(value, f"headers.{key}") for key, value in headers.items()}
+        headers = _object(entry["headers"], "headers")
+        options["headers"] = {key: _string(value, f"headers.{key}") for key, value in headers.items()}
     env = dict(_environment(entry.get("env")))
     if "command" in options:
-        # A variable that is null in the file is one that the server is not to have.
+        # null in the file means: the server must not get this variable.
         merged: dict[str, str | None] = {**default_environment(), **env}
         options["env"] = {key: value for key, value in merged.items() if value is not None}
     elif env:
@@ -225,7 +227,7 @@ def _server(name: str, entry: Any) -> Server:
     try:
         return Server(name, **options)
     except InvalidServerError as error:
-        raise _LeftOut(error.field, error.reason) from None
+        raise _EntryError(error.field, error.reason) from None
 
 
 def _check_type(entry: Mapping[str, Any]) -> None:
@@ -233,65 +235,65 @@ def _check_type(entry: Mapping[str, Any]) -> None:
     if kind is None:
         return
     if not isinstance(kind, str):
-        raise _LeftOut("type", _mismatch("a string", kind))
+        raise _EntryError("type", _wrong_type("a string", kind))
     if kind == "sse":
-        raise _LeftOut("type", 'the deprecated HTTP+SSE transport is not supported; "http" is its successor')
+        raise _EntryError("type", 'the deprecated HTTP+SSE transport is not supported; use its successor, "http"')
     if kind not in _TYPES:
-        raise _LeftOut("type", "neither stdio nor http")
+        raise _EntryError("type", 'expected "stdio" or "http"')
     if entry.get(_TYPES[kind]) is None:
-        raise _LeftOut(_TYPES[kind], f"missing, though the type is {kind}")
+        raise _EntryError(_TYPES[kind], f"missing, but the type is {kind}")
 
 
 def _environment(value: Any) -> Iterator[tuple[str, str | None]]:
     if value is None:
         return
-    for key, item in _named(value, "env").items():
+    for key, item in _object(value, "env").items():
         # VS Code allows numbers and null among the values.
         if item is None:
             yield key, None
         elif isinstance(item, int) and not isinstance(item, bool):
             yield key, str(item)
         else:
-            yield key, _text(item, f"env.{key}")
+            yield key, _string(item, f"env.{key}")
 
 
-def _named(value: Any, field: str) -> dict[str, Any]:
+def _object(value: Any, field: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _LeftOut(field, _mismatch("an object", value))
-    # Names are shown in warnings, so what has its value in it must not pass for one.
+        raise _EntryError(field, _wrong_type("an object", value))
+    # Warnings show names: a name such as "KEY=secret" would show a value.
     if any("=" in name or ": " in name for name in value):
-        raise _LeftOut(field, "a name in it has its value in it as well")
+        raise _EntryError(field, "a name contains its value: write them as two strings")
     return value
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _strings(value: Any) -> Iterator[str]:
     if not isinstance(value, list):
-        raise _LeftOut("args", _mismatch("a list of strings", value))
+        raise _EntryError("args", _wrong_type("a list of strings", value))
     for index, item in enumerate(value):
-        yield _text(item, f"args[{index}]")
+        yield _string(item, f"args[{index}]")
 
 
-def _text(value: Any, field: str) -> str:
-    """The string with its references filled in."""
+def _string(value: Any, field: str) -> str:
+    """The string with the value of each variable in the place of its `${VAR}`."""
     if not isinstance(value, str):
-        raise _LeftOut(field, _mismatch("a string", value))
+        raise _EntryError(field, _wrong_type("a string", value))
 
-    def filled(reference: re.Match[str]) -> str:
+    def value_of(reference: re.Match[str]) -> str:
         inner = reference[1]
         if inner.startswith("input:"):
-            raise _LeftOut(field, f"{reference[0]} would have to be asked of a person")
+            raise _EntryError(field, f"{reference[0]} would have to ask the user; use ${{VAR}} instead")
         variable = _VARIABLE.fullmatch(inner)
         if variable is None or "${" in (variable["default"] or ""):
-            raise _LeftOut(field, "a ${...} in it is not understood")
+            raise _EntryError(field, "a ${...} is not understood; write ${VAR} or ${VAR:-default}")
         name, default = variable["name"], variable["default"]
         found = os.environ.get(name, default)
         if found is None:
-            raise _LeftOut(field, f"${{{name}}} is not set")
+            raise _EntryError(field, f"the environment variable {name} is not set")
         return found
 
-    return _REFERENCE.sub(filled, value)
+    return _REFERENCE.sub(value_of, value)
 
 
-def _mismatch(expected: str, value: Any) -> str:
+def _wrong_type(expected: str, value: Any) -> str:
     kinds = {bool: "true or false", str: "a string", list: "a list", dict: "an object", type(None): "null"}
     return f"expected {expected}, got {kinds.get(type(value), 'a number')}"

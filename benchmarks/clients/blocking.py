@@ -1,4 +1,4 @@
-"""A client that knows no other task: one line out, one line in. The floor of what waits for the server alone."""
+"""A blocking client without tasks: one line out, one line in. It is the floor for waiting on the server alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .target import Client, Target
 
 
 class Page(msgspec.Struct, rename="camel"):
-    """The result of tools/list, each entry decoded as what a caller would look at."""
+    """The result of tools/list, each entry decoded into a dict that a caller can read."""
 
     tools: list[dict[str, Any]]
     next_cursor: str | None = None
@@ -26,7 +26,7 @@ decode_page = msgspec.json.Decoder(Page).decode
 
 
 class Blocking:
-    """One server, started at once; `shake_hands` makes it ready."""
+    """One server, which is started here; `shake_hands` makes it ready for calls."""
 
     def __init__(self, target: Target) -> None:
         self._child = subprocess.Popen(target.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
@@ -60,7 +60,7 @@ class Blocking:
             cursor = b'"cursor":%b' % msgspec.json.encode(page.next_cursor)
 
     def ask(self, line: bytes) -> msgspec.Raw:
-        """Write a request, and read until there is its answer."""
+        """Write a request, and read until its answer has come."""
         self.write(line)
         while not (whole := self._lines.feed(os.read(self._source, READ_SIZE))):
             pass
@@ -83,10 +83,10 @@ class Blocking:
 
 @asynccontextmanager
 async def blocking(target: Target) -> AsyncGenerator[Client, None]:
-    """In the shape of the other clients: nothing in it ever waits for the event loop."""
+    """The same interface as the other clients have; its calls never wait for the event loop."""
     server = Blocking(target)
     try:
-        # Where many are opened, all are started before the first is waited for.
+        # When many servers are opened, all of them are started before the first handshake blocks.
         await trio.lowlevel.checkpoint()
         server.shake_hands()
 

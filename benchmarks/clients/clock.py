@@ -1,4 +1,4 @@
-"""Time and memory of this process: its servers are other processes, and do not count."""
+"""The time and memory of this process: its servers are other processes and do not count."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 
 class Instant(NamedTuple):
-    """A moment, and the CPU time used until then; the difference of two is what lay between."""
+    """A moment and the CPU time used until then, or the difference of two moments."""
 
     seconds: float
     cpu: float
 
     def until(self, later: Instant) -> Instant:
-        """What passed."""
+        """The time and the CPU time from this moment to a later one."""
         return Instant(later.seconds - self.seconds, later.cpu - self.cpu)
 
 
 def now() -> Instant:
-    """This moment."""
+    """The present moment."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return Instant(time.perf_counter(), usage.ru_utime + usage.ru_stime)
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of another process so far; 0 where the system does not tell."""
+    """CPU seconds of another process so far; 0 where the system cannot tell."""
     try:
         # Linux makes a clock's number from a process's: MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED).
         return time.clock_gettime((~pid << 3) | 2)
@@ -36,7 +36,7 @@ def cpu_of(pid: int) -> float:
 
 
 def resident() -> float:
-    """KiB of memory in use; the most there ever was where the system does not tell."""
+    """KiB of memory in use now; the highest value so far where the system cannot tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import trio
 
 from .lines import decode_answer, decode_result, request_line
-from .stdio_floors import none
+from .stdio_floors import cannot_list
 from .target import Client, Target
 
 
 def text_of(body: bytes) -> str:
-    """What a response says: JSON, or one event."""
+    """The echoed text of a response, which is JSON or one event."""
     if not body.startswith(b"{"):
         body = body.partition(b"data: ")[2].splitlines()[0]
     return decode_result(decode_answer(body).result).content[0].text
@@ -24,7 +24,7 @@ def text_of(body: bytes) -> str:
 
 @asynccontextmanager
 async def httpx(target: Target) -> AsyncGenerator[Client, None]:
-    """httpx on trio, and no MCP but the one message."""
+    """httpx on trio, which only sends the one MCP message."""
     library = importlib.import_module("httpx")
     limits = library.Limits(max_connections=None, max_keepalive_connections=None)
     async with library.AsyncClient(limits=limits, timeout=None) as client:
@@ -33,12 +33,12 @@ async def httpx(target: Target) -> AsyncGenerator[Client, None]:
             headers = {"Content-Type": "application/json"}
             return text_of((await client.post(target.url, content=request_line(1, text), headers=headers)).content)
 
-        yield Client(call, none)
+        yield Client(call, cannot_list)
 
 
 @asynccontextmanager
 async def loop(target: Target) -> AsyncGenerator[Client, None]:
-    """h11 over trio streams, a stack of idle connections: the least that these can do."""
+    """The least that h11 over trio streams can do, with a stack of idle connections."""
     h11 = importlib.import_module("h11")
     parts = urlsplit(target.url)
     idle: list[tuple[trio.SocketStream, Any]] = []
@@ -66,6 +66,6 @@ async def loop(target: Target) -> AsyncGenerator[Client, None]:
         idle.append((stream, state))
         return text_of(found)
 
-    yield Client(call, none)
+    yield Client(call, cannot_list)
     for stream, _ in idle:
         await stream.aclose()

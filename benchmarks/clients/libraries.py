@@ -1,7 +1,8 @@
-"""The libraries that are compared, each through its public API in the form that its own documentation shows.
+"""The libraries that are compared, each used through its public API as its own documentation shows.
 
-Each opens a client of a target, with the tools listed, for as long as the context lasts. The imports are inside:
-a process imports only the library that it measures, and type checkers run where the peers are not installed.
+Each function opens a client of a target and lists the tools; the client is open inside the `with` block. The
+imports are inside the functions: a process imports only the library that it measures, and type checkers run where
+the peers are not installed.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ async def trio_mcp(target: Target) -> AsyncGenerator[Client, None]:
 
 @asynccontextmanager
 async def mcp(target: Target) -> AsyncGenerator[Client, None]:
-    """The official SDK, on whichever backend runs."""
+    """The official SDK, on the backend that runs."""
     sdk = importlib.import_module("mcp")
-    reached: Any = target.url
-    if not reached:
+    address: Any = target.url
+    if not address:
         command, *args = target.command
-        reached = sdk.StdioServerParameters(command=command, args=args)
-    async with sdk.Client(reached) as client:
+        address = sdk.StdioServerParameters(command=command, args=args)
+    async with sdk.Client(address) as client:
 
         async def call(text: str) -> str:
             result = await client.call_tool("echo", {"text": text})
@@ -67,12 +68,12 @@ async def mcp(target: Target) -> AsyncGenerator[Client, None]:
 async def fastmcp(target: Target) -> AsyncGenerator[Client, None]:
     """FastMCP."""
     library = importlib.import_module("fastmcp")
-    reached: Any = target.url
-    if not reached:
+    address: Any = target.url
+    if not address:
         command, *args = target.command
         transports = importlib.import_module("fastmcp.client.transports")
-        reached = transports.StdioTransport(command=command, args=args, keep_alive=False)
-    async with library.Client(reached) as client:
+        address = transports.StdioTransport(command=command, args=args, keep_alive=False)
+    async with library.Client(address) as client:
 
         async def call(text: str) -> str:
             result = await client.call_tool("echo", {"text": text})

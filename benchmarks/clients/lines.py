@@ -1,4 +1,4 @@
-"""What the floors share: the few messages they need as structs, and lines out of chunks.
+"""Shared by the floors: structs for the few messages that they need, and chunks split into lines.
 
 None of the floors negotiates, cancels, counts, limits or survives an error.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-#: What a pipe holds.
+#: The bytes that a pipe holds.
 READ_SIZE = 1 << 16
 
 HANDSHAKE = (
@@ -40,7 +40,7 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """The envelope of an answer; the result stays undecoded until its caller runs."""
+    """An answer; its result stays undecoded until the caller's task runs."""
 
     id: int
     result: msgspec.Raw
@@ -69,15 +69,15 @@ def request_line(number: int, text: str) -> bytes:
 
 
 class Lines:
-    """Chunks in, whole lines out; a line of many chunks costs no more than its length."""
+    """Splits chunks into whole lines; a line of many chunks costs no more than its length."""
 
     def __init__(self) -> None:
         self._unfinished: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk ends."""
+        """The lines that end in this chunk."""
         if not chunk:
-            raise EOFError("the server has gone")
+            raise EOFError("the server has closed its output")
         whole, newline, rest = chunk.rpartition(b"\n")
         if not newline:
             self._unfinished.append(chunk)

@@ -1,6 +1,6 @@
-"""Clients over stdio without an MCP library, on trio: they show what is left to win.
+"""Clients over stdio without an MCP library, on trio: they show how fast a client could be.
 
-`loop` is the bare loop that one writes first with trio and msgspec, `floor` the least that these can do.
+`loop` is the bare loop that one would write first with trio and msgspec; `floor` is the least that these can do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .target import Client, Target
 
 @asynccontextmanager
 async def process(target: Target) -> AsyncGenerator[tuple[trio.abc.SendStream, trio.abc.ReceiveStream], None]:
-    """The server, and the two pipes to it."""
+    """Start the server; gives the two pipes to it."""
     child = await trio.lowlevel.open_process(list(target.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None
@@ -40,14 +40,14 @@ async def process(target: Target) -> AsyncGenerator[tuple[trio.abc.SendStream, t
         await child.wait()
 
 
-async def none() -> int:
-    """The floors do not list."""
+async def cannot_list() -> int:
+    """The floors cannot list tools."""
     raise NotImplementedError
 
 
 @asynccontextmanager
 async def loop(target: Target) -> AsyncGenerator[Client, None]:
-    """The bare loop that one writes first: an Event a call, `send_all` under a lock, one reader task."""
+    """The bare loop that one would write first: an Event a call, `send_all` under a lock, one reader task."""
     pending: dict[int, Callable[[bytes], None]] = {}
     sending = trio.Lock()
     number = 0
@@ -80,7 +80,7 @@ async def loop(target: Target) -> AsyncGenerator[Client, None]:
             return decode_result(result).content[0].text
 
         nursery.start_soon(read, source)
-        yield Client(call, none)
+        yield Client(call, cannot_list)
         nursery.cancel_scope.cancel()
 
 
@@ -123,10 +123,10 @@ async def floor(target: Target) -> AsyncGenerator[Client, None]:
             else:
                 data = encode_lines(waiting)
                 waiting.clear()
-                queue.extend(written(descriptor, data))
+                queue.extend(write_now(descriptor, data))
 
-    def written(descriptor: int, data: bytes) -> list[bytes]:
-        """Write what the pipe takes now; what it does not take is returned."""
+    def write_now(descriptor: int, data: bytes) -> list[bytes]:
+        """Write as much as the pipe takes now; return the rest."""
         try:
             count = os.write(descriptor, data)
         except BlockingIOError:
@@ -144,7 +144,7 @@ async def floor(target: Target) -> AsyncGenerator[Client, None]:
             if pending or queue:
                 waiting.append(request)
             else:
-                queue.extend(written(write_to, encode_lines([request])))
+                queue.extend(write_now(write_to, encode_lines([request])))
             if idle_writer is not None and (queue or waiting):
                 reschedule(idle_writer)
                 idle_writer = None
@@ -153,5 +153,5 @@ async def floor(target: Target) -> AsyncGenerator[Client, None]:
 
         nursery.start_soon(read, read_from)
         nursery.start_soon(write, sink, write_to)
-        yield Client(call, none)
+        yield Client(call, cannot_list)
         nursery.cancel_scope.cancel()

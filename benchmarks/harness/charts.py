@@ -1,4 +1,4 @@
-"""Charts as SVG text: bars, and curves on logarithmic axes. Numbers in, a picture out; it knows no benchmark."""
+"""Draws numbers as SVG text: bars, and curves on logarithmic axes. It knows no benchmark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BAR, GAP = 18, 6
 LABELS = 130
 LEGEND, PLOT_HEIGHT = 130, 300
 
-#: Told apart by people who do not see all colours (Okabe and Ito), the first for whom the chart is about.
+#: Colours that colour-blind people can tell apart (Okabe and Ito); the first is for the subject of the chart.
 COLOURS = ("#d55e00", "#0072b2", "#56b4e9", "#cc79a7", "#009e73", "#8a8a8a", "#e69f00", "#4d4d4d")
 
 Curve = Sequence[tuple[float, float]]
@@ -38,7 +38,7 @@ def bars(title: str, groups: Mapping[str, Mapping[str, float]], form: str, colou
 
 
 def curves(title: str, axes: tuple[str, str], lines: Mapping[str, Curve], colours: Mapping[str, str]) -> str:
-    """A curve for each name; both axes are logarithmic: a level line is a cost that does not grow."""
+    """A curve for each name; both axes are logarithmic: a level curve is a cost that does not grow."""
     points = [point for line in lines.values() for point in line]
     if not points:
         return picture(title, 60, [])
@@ -66,19 +66,19 @@ def curves(title: str, axes: tuple[str, str], lines: Mapping[str, Curve], colour
 
 
 class Scale:
-    """A logarithmic scale from values to places; whole decades at both ends where that leaves little empty."""
+    """A logarithmic scale from values to positions, with a little room at both ends."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
         self._low, self._high = math.log10(min(values)) - 0.05, math.log10(max(values)) + 0.05
         self._start, self._end = start, end
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """The position of a value."""
         part = (math.log10(value) - self._low) / (self._high - self._low)
         return self._start + part * (self._end - self._start)
 
     def ticks(self) -> list[float]:
-        """Decades; with steps of 1, 2 and 5 where there would be too few."""
+        """Powers of ten; also 2 and 5 times these where there would be too few."""
         decades = range(math.floor(self._low), math.ceil(self._high) + 1)
         steps = (1,) if self._high - self._low > 2.5 else (1, 2, 5)
         found = [step * 10.0**decade for decade in decades for step in steps]
@@ -86,7 +86,7 @@ class Scale:
 
 
 def short(value: float) -> str:
-    """A tick's number.
+    """The label of a tick.
 
     >>> short(20000.0), short(0.5), short(1e6)
     ('20k', '0.5', '1M')
@@ -108,7 +108,7 @@ def rule(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def picture(title: str, height: float, parts: Sequence[str]) -> str:
-    """The whole file, on white: a page may be dark."""
+    """The whole file, on a white ground: the page around it may be dark."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
         f'height="{height:.0f}" font-family="sans-serif" font-size="12" role="img">'

@@ -1,4 +1,4 @@
-"""What was compared, on what kind of machine. Never whose machine: no host name, no path."""
+"""Describes the kind of machine and the versions that were compared; never a host name or a path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DISTRIBUTIONS = (
 
 
 def describe() -> str:
-    """The kind of machine."""
+    """The kind of machine, in one line."""
     cores = os.cpu_count()
     kernel = platform.release().partition("-")[0]
     return (
@@ -34,7 +34,7 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of all that takes part, where installed."""
+    """The versions of all packages that take part and are installed."""
     found = {}
     for distribution in DISTRIBUTIONS:
         try:

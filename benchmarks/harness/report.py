@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md and its charts from what the benchmarks have measured."""
+"""Writes docs/benchmarks.md and its charts from the results of the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import charts
-from .rows import CONTENDERS, FIGURES, Benchmark, Found, Ratio, ratios, spread
+from .rows import CONTENDERS, FIGURES, Benchmark, CaseResults, Ratio, ratios, spread
 
 #: Every benchmark, in the order of the report.
 NAMES = (
@@ -17,7 +17,7 @@ NAMES = (
     *("opening", "many_servers", "listing", "exposing_stdio", "exposing_http", "import_time"),
 )
 
-#: One colour each in all charts; those who never meet may share one.
+#: The colour of each contender in all charts; two that are never in one chart may share a colour.
 COLOURS = dict(
     zip(
         ("trio_mcp", "mcp-trio", "mcp-asyncio", "fastmcp", "loop", "floor", "blocking", "httpx"),
@@ -35,24 +35,24 @@ COLOURS |= {
 
 INTRODUCTION = """# Benchmarks
 
-<!-- Written by benchmarks/run: change that, not this. -->
+<!-- benchmarks/run writes this page: change its texts in benchmarks/, not here. -->
 
-trio_mcp beside the official SDK (`mcp`), FastMCP and the least that the same parts can do, on the same work in the
-same run. Every measurement is a process of its own; contenders take turns, and **ratios are taken within a
-round**: a machine that slows down slows all of them. Figures are medians, with the extremes in brackets. They
-compare; they prove nothing about a machine that is not yours. How each is taken stands in
-[benchmarks/README.md](../benchmarks/README.md).
+This page compares trio_mcp with the official SDK (`mcp`), with FastMCP and with programs that do the least that
+the same parts can do, on the same work in the same run. Every measurement runs in a process of its own; contenders
+take turns, and **ratios are taken within a round**: a machine that slows down slows all of them. Figures are
+medians, with the extremes in brackets. They compare contenders; they prove nothing about another machine.
+[benchmarks/README.md](../benchmarks/README.md) says how each figure is measured.
 """
 
-QUICK = "\n**This was a quick run: few rounds of little work. A look, no figures to quote.**\n"
+QUICK = "\n**This was a quick run, with few rounds and little work: do not quote these figures.**\n"
 
 
-class Measured:
-    """One benchmark, and what was found."""
+class BenchmarkResults:
+    """One benchmark and its results."""
 
     def __init__(self, name: str, stored: Mapping[str, Any]) -> None:
         self.benchmark: Benchmark = importlib.import_module(name).BENCHMARK
-        self.found = {key: Found(**one) for key, one in stored["found"].items()}
+        self.found = {key: CaseResults(**one) for key, one in stored["found"].items()}
         self.ratios = ratios(self.benchmark, self.found)
         self.stored = stored
 
@@ -61,20 +61,20 @@ def write(results: Path, docs: Path) -> Path:
     """Write the page and the charts from the JSON files in `results`; the page's path.
 
     Raises:
-        SystemExit: there is nothing, or not all of it comes from one machine with one set of versions.
+        SystemExit: nothing was measured, or the results come from different machines or versions.
     """
     measured = [
-        Measured(name, json.loads(path.read_text(encoding="utf-8")))
+        BenchmarkResults(name, json.loads(path.read_text(encoding="utf-8")))
         for name in NAMES
         if (path := results / f"{name}.json").exists()
     ]
     if not measured:
-        raise SystemExit("nothing has been measured")
+        raise SystemExit("nothing has been measured: run benchmarks/run without --report")
     first = measured[0].stored
     for other in measured:
-        for what in ("machine", "versions", "quick"):
-            if other.stored[what] != first[what]:
-                raise SystemExit(f"{other.benchmark.name} was measured with another {what}: run all again")
+        for member in ("machine", "versions", "quick"):
+            if other.stored[member] != first[member]:
+                raise SystemExit(f"{other.benchmark.name} was measured with another {member!r}: run all again")
     pictures = docs / "benchmarks"
     pictures.mkdir(parents=True, exist_ok=True)
     for old in pictures.glob("*.svg"):
@@ -85,14 +85,14 @@ def write(results: Path, docs: Path) -> Path:
     return page
 
 
-def head(first: Mapping[str, Any], measured: list[Measured]) -> Iterator[str]:
-    """What comes before the benchmarks."""
+def head(first: Mapping[str, Any], measured: list[BenchmarkResults]) -> Iterator[str]:
+    """The top of the page, above the benchmarks."""
     yield INTRODUCTION + (QUICK if first["quick"] else "")
     yield f"Machine: {first['machine']}.  "
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in first["versions"].items()) + ".\n"
     yield "| contender | what it is |\n|---|---|"
     named = dict.fromkeys(name for one in measured for here in one.found.values() for name in here.runs)
-    yield from (f"| `{name}` | {CONTENDERS[name].what} |" for name in named)
+    yield from (f"| `{name}` | {CONTENDERS[name].description} |" for name in named)
     yield "\n## Goals\n"
     yield "| what | | median (extremes) | goal | |\n|---|---|---|---|---|"
     for one in measured:
@@ -104,7 +104,7 @@ def head(first: Mapping[str, Any], measured: list[Measured]) -> Iterator[str]:
     yield ""
 
 
-def section(one: Measured, pictures: Path) -> str:
+def section(one: BenchmarkResults, pictures: Path) -> str:
     """One benchmark: its text, its charts, its tables."""
     benchmark = one.benchmark
     parts = [f"## {benchmark.title}\n", f"{benchmark.text}\n"]
@@ -125,7 +125,7 @@ def section(one: Measured, pictures: Path) -> str:
             if all(values for values, _ in columns):
                 parts.append(f"| `{contender}` | " + " | ".join(spread(*column) for column in columns) + " |")
         parts.append("")
-        # What a failed program has printed may have paths in it.
+        # The output of a failed program may have paths in it, and is not shown then.
         reasons = {name: "it failed" if "/" in reason else reason for name, reason in here.left_out.items()}
         parts += [f"Left out: `{name}`: {reason}\n" for name, reason in reasons.items()]
         parts += ratio_table(one.ratios[case.key])
@@ -147,8 +147,8 @@ def ratio_row(ratio: Ratio) -> str:
     return f"| {ratio.label} | {spread(ratio.values, '.2f')} | {ratio.bound} | {verdict} |"
 
 
-def chart(one: Measured, figure: str) -> str | None:
-    """A figure of every case: curves where the cases are one, else bars. None when nothing was measured."""
+def chart(one: BenchmarkResults, figure: str) -> str | None:
+    """One figure of all cases: curves if the benchmark has an axis, else bars. None when nothing was measured."""
     benchmark, medians = one.benchmark, dict[str, dict[str, float]]()
     for case in benchmark.cases:
         if case.key in one.found:

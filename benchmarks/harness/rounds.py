@@ -1,7 +1,8 @@
-"""Runs a benchmark: rounds in alternation, each measurement a process of its own; prints and, with --json, writes.
+"""Runs a benchmark in rounds; prints the figures and, with --json, writes them to a file.
 
-Every contender is measured once in each round, another one first each time, and ratios are taken within a round: a
-machine that slows down slows all of them. Only the standard library, so that it can say what is missing.
+Each round measures every contender once, in a process of its own, and begins with another contender. Ratios are
+taken within a round: a machine that slows down slows all of them. This module needs only the standard library, so
+that it can say which package is missing.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from .environment import describe, versions
-from .rows import CONTENDERS, FIGURES, Benchmark, Case, Found, Ratio, ratios, spread
+from .rows import CONTENDERS, FIGURES, Benchmark, Case, CaseResults, Ratio, ratios, spread
 
 PROGRAMS = Path(__file__).parents[1]
-#: Far beyond the slowest measurement known (the SDK with 32 MiB: 15 s): past this a contender hangs.
+#: Far more than the slowest known measurement takes (the SDK with 32 MiB: 15 s): a contender beyond it hangs.
 PATIENCE = 180.0
 
 
 class LeftOutError(Exception):
-    """A contender failed, and is not measured any more."""
+    """A contender failed, and is not measured in the rounds that follow."""
 
 
 def measure(case: Case, contender: str, quick: bool) -> dict[str, float]:
-    """One measurement, in a process of its own."""
+    """Measure one contender, in a process of its own."""
     work = json.dumps({**case.work, **(case.quick if quick else {})})
     command = [sys.executable, str(PROGRAMS / case.program), contender, work]
     try:
@@ -51,9 +52,11 @@ def missing(contender: str) -> str | None:
     return None
 
 
-def run_rounds(cases: list[Case], contenders: set[str], rounds: int, quick: bool) -> tuple[dict[str, Found], bool]:
-    """Every contender of every case, once a round. One that fails is left out from then on, with its reason."""
-    found = {case.key: Found() for case in cases}
+def run_rounds(
+    cases: list[Case], contenders: set[str], rounds: int, quick: bool
+) -> tuple[dict[str, CaseResults], bool]:
+    """Measure every contender of every case once in each round; one that fails is left out from then on."""
+    found = {case.key: CaseResults() for case in cases}
     failed = False
     for case in cases:
         for contender in case.contenders:
@@ -62,8 +65,8 @@ def run_rounds(cases: list[Case], contenders: set[str], rounds: int, quick: bool
     for turn in range(rounds):
         for case in cases:
             here = found[case.key]
-            out = {*here.left_out, *(case.long if quick else ())}
-            present = [name for name in case.contenders if name in contenders and name not in out]
+            excluded = {*here.left_out, *(case.long if quick else ())}
+            present = [name for name in case.contenders if name in contenders and name not in excluded]
             first = turn % len(present) if present else 0
             for contender in present[first:] + present[:first]:
                 runs = here.runs.setdefault(contender, [])
@@ -81,12 +84,12 @@ def run_rounds(cases: list[Case], contenders: set[str], rounds: int, quick: bool
 
 
 def show(text: str) -> None:
-    """What is being done, where somebody is watching."""
+    """Show the present step, if stderr is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def print_found(benchmark: Benchmark, found: Mapping[str, Found]) -> None:
+def print_found(benchmark: Benchmark, found: Mapping[str, CaseResults]) -> None:
     """The figures of each contender, then the ratios with the goals beside them."""
     judged = ratios(benchmark, found)
     for case in benchmark.cases:
@@ -114,8 +117,8 @@ def print_ratios(judged: list[Ratio]) -> None:
         print(f"  {ratio.label:48}{spread(ratio.values, '.2f'):>24}  {ratio.bound:8} {verdict}".rstrip())
 
 
-def as_json(benchmark: Benchmark, found: Mapping[str, Found], rounds: int, quick: bool) -> dict[str, Any]:
-    """What the report is written from."""
+def as_json(benchmark: Benchmark, found: Mapping[str, CaseResults], rounds: int, quick: bool) -> dict[str, Any]:
+    """The results, in the form that the report reads."""
     judged = ratios(benchmark, found)
     return {
         "name": benchmark.name,
@@ -137,20 +140,20 @@ def positive(text: str) -> int:
 
 
 def arguments(benchmark: Benchmark, argv: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     cases = [case.key for case in benchmark.cases]
     contenders = list(dict.fromkeys(name for case in benchmark.cases for name in case.contenders))
     parser = argparse.ArgumentParser(prog=f"{benchmark.name}.py", description=benchmark.title)
     parser.add_argument("--rounds", type=positive, help=f"measurements of each contender ({benchmark.rounds})")
     parser.add_argument(
-        "--quick", action="store_true", help="few rounds of little work: a look, no figures to quote"
+        "--quick", action="store_true", help="few rounds with little work: for a first look, not to be quoted"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument(
         "--only",
         default="",
         metavar="NAMES",
-        help="cases and contenders, with commas between: " + ", ".join([*cases, *contenders]),
+        help="only these cases and contenders, with commas between: " + ", ".join([*cases, *contenders]),
     )
     options = parser.parse_args(argv)
     names = [name for name in options.only.split(",") if name]
@@ -169,7 +172,7 @@ def main(benchmark: Benchmark) -> None:
     print(f"{benchmark.title}\n{benchmark.text}\n")
     print(f"{describe()}\n{', '.join(f'{name} {version}' for name, version in versions().items())}")
     for contender in options.contenders:
-        print(f"  {contender:14}{CONTENDERS[contender].what}")
+        print(f"  {contender:14}{CONTENDERS[contender].description}")
     cases = [case for case in benchmark.cases if case.key in options.cases]
     try:
         found, failed = run_rounds(cases, set(options.contenders), rounds, options.quick)

@@ -1,6 +1,7 @@
-"""What a benchmark is made of: cases, the contenders in them, the figures read off, the goals beside them.
+"""The parts of a benchmark: its cases, their contenders, the figures that are computed, and the goals.
 
-Only data, and only the standard library: what measures, what prints and what writes the report read it.
+This module holds data and needs only the standard library: the programs that measure, print and write the report
+all read it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-#: What one process measured: units (calls, openings, ...), seconds, cpu, and what else its work knows.
+#: The result of one process: units (calls, openings, ...), seconds, cpu, and values that only some work has.
 Measurement = Mapping[str, float]
 
 OURS = "trio_mcp"
 
 
 class Contender(NamedTuple):
-    """Who is measured: the module it needs, and what it is."""
+    """A program that is measured: the module that it needs, and a description for readers."""
 
     needs: str
-    what: str
+    description: str
 
 
 CONTENDERS: dict[str, Contender] = {
@@ -29,8 +30,8 @@ CONTENDERS: dict[str, Contender] = {
     "mcp-asyncio": Contender("mcp", "the official SDK on asyncio"),
     "mcp": Contender("mcp", "the official SDK (serving: MCPServer)"),
     "fastmcp": Contender("fastmcp", "FastMCP on asyncio"),
-    "httpx": Contender("httpx", "httpx on trio, and no MCP but the one message"),
-    "loop": Contender("trio", "a bare loop on trio, the first that one writes: msgspec, and h11 over HTTP"),
+    "httpx": Contender("httpx", "httpx on trio, which only sends the one MCP message"),
+    "loop": Contender("trio", "the bare loop that one would write first on trio: msgspec, and h11 over HTTP"),
     "floor": Contender("trio", "the least that trio and msgspec can do"),
     "blocking": Contender("msgspec", "a blocking loop: one line out, one line in"),
     "parts": Contender("trio", "trio, attrs, cattrs and msgspec alone"),
@@ -43,7 +44,7 @@ PEERS = ("mcp-trio", "mcp-asyncio", "fastmcp")
 
 
 class Figure(NamedTuple):
-    """One thing read off a measurement: its heading, how it is computed, how it is printed."""
+    """One figure of a measurement: its heading, how it is computed, how it is printed."""
 
     heading: str
     of: Callable[[Measurement], float]
@@ -66,7 +67,7 @@ FIGURES: dict[str, Figure] = {
 class Goal(NamedTuple):
     """A bound on the ratio of our figure to a peer's, or on the figure itself where there is no peer.
 
-    `bound` is such as ">= 8"; empty where the ratio is only of interest.
+    `bound` is a text such as ">= 8"; it is empty where the ratio is shown without a goal.
     """
 
     peer: str
@@ -84,7 +85,7 @@ class Growth(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """What became of a goal: one value for each round, and whether the median holds."""
+    """The result for a goal: one value for each round, and whether their median keeps the bound."""
 
     label: str
     values: list[float]
@@ -92,22 +93,22 @@ class Ratio(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """None where nothing was asked."""
+        """Whether the median keeps the bound; None without a bound."""
         return within(median_of(self.values), self.bound)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is measured: the program, what it is told, who takes part.
+    """One thing that is measured: the program, its work, and the contenders.
 
     Attributes:
         key: the name for `--only`, unique in its benchmark.
-        title: what a reader sees.
+        title: the heading that a reader sees.
         contenders: names of CONTENDERS, ours first.
         work: handed to the program as JSON.
-        quick: what replaces parts of `work` in a quick run.
+        quick: the members that replace those of `work` in a quick run.
         figures: names of FIGURES, in the order of the columns.
-        x: where it stands on a growth curve.
+        x: its position on a growth curve.
         once: contenders too slow for more than the first round.
         long: contenders too slow for a quick run.
         program: the file that takes one measurement, beside the benchmarks.
@@ -128,15 +129,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One runnable file: what is compared, and what it is worth knowing beside the figures.
+    """One runnable file: what it compares, and a text that explains the figures.
 
     Attributes:
-        name: of the file, and of its charts.
+        name: the name of the file, and of its charts.
         title: a heading.
-        text: what a reader has to know, in a sentence or two.
-        cases: what is measured.
+        text: the facts that a reader needs, in a sentence or two.
+        cases: the things that are measured.
         growth: bounds between cases.
-        axis: what `Case.x` means; empty where the cases are no curve.
+        axis: the meaning of `Case.x`; empty where the cases do not form a curve.
         charts: the figures that are drawn.
         rounds: how often each contender is measured, and with `--quick`.
     """
@@ -153,8 +154,8 @@ class Benchmark:
 
 
 @dataclass
-class Found:
-    """What a case has measured: an entry a round for each contender (None: not measured), and who was left out."""
+class CaseResults:
+    """The results of a case: for each contender one entry a round (None: not measured), or why it was left out."""
 
     runs: dict[str, list[Measurement | None]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -164,8 +165,8 @@ class Found:
         return [FIGURES[figure].of(run) for run in self.runs.get(contender, ()) if run is not None]
 
 
-def ratios(benchmark: Benchmark, found: Mapping[str, Found]) -> dict[str, list[Ratio]]:
-    """The goals of each case that was measured, by its key; those of growth under ""."""
+def ratios(benchmark: Benchmark, found: Mapping[str, CaseResults]) -> dict[str, list[Ratio]]:
+    """The ratios for the goals of each measured case, under its key; those for growth are under ""."""
     judged: dict[str, list[Ratio]] = {"": []}
     for case in benchmark.cases:
         if case.key not in found:
@@ -196,7 +197,7 @@ def ratios(benchmark: Benchmark, found: Mapping[str, Found]) -> dict[str, list[R
 
 
 def median_of(values: list[float]) -> float:
-    """The median; that of two is their mean."""
+    """The median; for an even count the mean of the two in the middle."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
@@ -212,7 +213,7 @@ def within(value: float, bound: str) -> bool | None:
         return None
     matched = re.fullmatch(r"(>=|<=) ([0-9.]+)", bound)
     if matched is None:
-        raise ValueError(f"no bound: {bound!r}")
+        raise ValueError(f"expected a bound such as '>= 8', got {bound!r}")
     limit = float(matched[2])
     return value >= limit if matched[1] == ">=" else value <= limit
 

@@ -1,9 +1,9 @@
-// The server of echo.py and echo_http.py once more, in plain Node: what most servers of today run on.
+// The server of echo.py and echo_http.py in plain Node, on which most servers run today.
 //
 //     node benchmarks/servers/echo.mjs [--tools N] [--page N] [--http] [--sse]
 //
 // Over stdio it reads newline-delimited JSON and speaks the legacy era; with --http it prints its port and serves
-// Streamable HTTP in both eras, without sessions, with JSON or (--sse) events. No dependency, no check.
+// Streamable HTTP in both eras, without sessions, with JSON or (--sse) events. It has no dependency and checks nothing.
 
 import http from "node:http";
 import { writeSync } from "node:fs";
@@ -66,7 +66,7 @@ function answer(text) {
 }
 
 function serveStdio() {
-  // Chunks are kept as they come until a line ends: a line of many costs no more than its length.
+  // Chunks are kept as they come until a line ends: a line of many chunks costs no more than its length.
   let unfinished = [];
   process.stdin.on("data", (chunk) => {
     const end = chunk.lastIndexOf(10);

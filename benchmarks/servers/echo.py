@@ -1,12 +1,12 @@
-"""The lean server that every client of a benchmark talks to: MCP over stdio, one tool that echoes.
+"""The lean server that every client of a benchmark talks to: MCP over stdio, with one tool, which echoes.
 
     python benchmarks/servers/echo.py [--tools N] [--page N] [--measure]
 
-It is for measuring clients: it answers faster than any of them can ask, so that what a table shows is the
-client. One synchronous loop: read what is there, answer each whole line of it, write the answers at once. The
-text to echo is never decoded: its JSON goes back as it came. Over stdio it speaks the legacy era only, as most
-servers of today do; echo_http.py serves the same answers, and those of the modern era. It must know nothing of
-trio_mcp. With --measure it prints how many calls a second its loop answers when no client is at the other end.
+It is for measuring clients: it answers faster than any client can ask, so that the figures show the client. One
+synchronous loop reads all bytes that have come, answers each whole line, and writes the answers together. The text
+to echo is never decoded: its JSON goes back as it came. Over stdio it speaks the legacy era only, as most servers
+do today; echo_http.py serves the same answers, and those of the modern era. It must know nothing of trio_mcp. With
+--measure it prints how many calls a second its loop answers when no client is connected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 
 import msgspec
 
-#: More than a pipe holds (64 KiB unless somebody enlarged it): one read takes all that is there.
+#: More than a pipe holds (64 KiB by default): one read takes all bytes that have come.
 READ_SIZE = 1 << 20
 
 LEGACY_REVISIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
@@ -27,7 +27,7 @@ INFO = {"name": "echo", "version": "1"}
 NOTHING = msgspec.Raw(b"")
 EMPTY_TEXT = msgspec.Raw(b'""')
 
-#: Every result of the modern era has these; a legacy client skips what it does not know.
+#: Every result of the modern era has these members; a legacy client skips members that it does not know.
 MODERN = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": INFO}}
 LISTED = {**MODERN, "ttlMs": 0, "cacheScope": "private"}
 
@@ -39,7 +39,7 @@ class Arguments(msgspec.Struct):
 
 
 class Params(msgspec.Struct, rename="camel"):
-    """What is read of any request's params."""
+    """The params that this server reads, of any request."""
 
     arguments: Arguments | None = None
     protocol_version: str = ""
@@ -55,7 +55,7 @@ class Line(msgspec.Struct):
 
 
 def tool(number: int) -> dict[str, object]:
-    """The first tool is `echo`, the others are there to be listed."""
+    """The first tool is `echo`; the others only make the listing longer."""
     return {
         "name": f"tool_{number}" if number else "echo",
         "description": "Returns its text.",
@@ -69,7 +69,7 @@ def tool(number: int) -> dict[str, object]:
 
 
 class Answers:
-    """The answers to everything, with the pages of the listing encoded once.
+    """The answers to all requests, with the pages of the listing encoded once.
 
     Example:
         >>> Answers().answer(Line("ping", msgspec.Raw(b"7")))
@@ -120,7 +120,7 @@ decode = msgspec.json.Decoder(Line).decode
 
 
 def serve(answers: Answers, source: int, sink: int) -> None:
-    """Answer what comes in on descriptor `source` until it ends; blocks."""
+    """Answer the lines from descriptor `source` until it ends; blocks."""
     unfinished: list[bytes] = []
     while chunk := os.read(source, READ_SIZE):
         # Only the new chunk is searched: a line of many chunks costs no more than its length.
@@ -146,7 +146,7 @@ def write_all(sink: int, data: bytes) -> None:
 
 
 def measure(answers: Answers, calls: int = 200_000, batch: int = 100) -> float:
-    """Calls a second that the loop answers when asked `batch` at a time and nobody reads the answers."""
+    """Calls a second that the loop answers, with `batch` calls in a chunk and no reader of the answers."""
     request = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"arguments":{"text":"call %d"}}}\n'
     chunk = b"".join([request % (number, number) for number in range(batch)])
     sink = os.open(os.devnull, os.O_WRONLY)

@@ -2,8 +2,8 @@
 
     python benchmarks/servers/echo_http.py [--sse]
 
-Prints its port, and serves without sessions until it is killed. It costs as little as Python allows, and is no
-HTTP server beyond what the clients of the benchmarks send.
+It prints its port, and serves without sessions until it is killed. It costs as little as Python allows, and
+understands only those HTTP requests that the clients of the benchmarks send.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ answers = Answers(modern=True)
 sse = "--sse" in sys.argv[1:]
 
 
-class Exchange(asyncio.Protocol):
+class EchoConnection(asyncio.Protocol):
     """One connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where to answer."""
+        """Keep the transport for the answers."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.buffer = b""
@@ -61,7 +61,7 @@ def response(body: bytes) -> bytes:
 
 async def main() -> None:
     """Serve until killed."""
-    server = await asyncio.get_running_loop().create_server(Exchange, "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(EchoConnection, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -1,6 +1,6 @@
-"""The same tool exposed by each library: `python benchmarks/servers/exposed.py CONTENDER stdio|PORT`.
+"""Publishes the same tool with one library: `python benchmarks/servers/exposed.py CONTENDER stdio|PORT`.
 
-Each in the form that its own documentation shows, with an async function. Started by driving.py.
+Each library is used as its own documentation shows, with an async function. driving.py starts this program.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def fastmcp(port: int | None) -> None:
 
 
 def hypercorn(port: int | None) -> None:
-    """No library: an ASGI app that echoes and checks nothing, on the server that trio_mcp.serve_http runs on."""
+    """No MCP library: an ASGI app that echoes and checks nothing, on the server under trio_mcp.serve_http."""
     import msgspec
     import trio
 
@@ -81,7 +81,7 @@ def hypercorn(port: int | None) -> None:
 
 
 def run_app(app: Any, port: int) -> None:
-    """What both run their apps with, without a line of log for each request."""
+    """Run the app of a peer on uvicorn, without a log line for each request."""
     importlib.import_module("uvicorn").run(app, host=HOST, port=port, log_level="error", access_log=False)
 
 

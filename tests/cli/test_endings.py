@@ -30,7 +30,7 @@ def test_a_reader_that_has_seen_enough_causes_no_traceback() -> None:
 def test_a_full_disk_is_one_line_and_exit_code_2() -> None:
     with open("/dev/full", "w") as full:
         done = run("call", "echo", '{"text": "x"}', "--", *SERVER, stdout=full)
-    assert (done.returncode, done.stderr) == (2, "trio-mcp: stdout: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, "trio-mcp: cannot write to stdout: No space left on device\n")
 
 
 def test_a_closed_stdout_is_one_line_and_exit_code_2() -> None:
@@ -44,7 +44,7 @@ def test_a_closed_stdout_is_one_line_and_exit_code_2() -> None:
         timeout=PATIENCE,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (2, "trio-mcp: there is no stdout to write to\n")
+    assert (done.returncode, done.stderr) == (2, "trio-mcp: stdout is closed: redirect it to a file or a pipe\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -112,4 +112,4 @@ def test_without_stderr_nothing_said_there_lands_on_stdout() -> None:
 def test_a_stdin_that_cannot_be_read_is_one_line_and_exit_code_2() -> None:
     with open(os.devnull, "w") as write_only:
         done = run("call", "echo", "-", "--", *SERVER, stdin=write_only)
-    assert (done.returncode, done.stderr) == (2, "trio-mcp: stdin: Bad file descriptor\n")
+    assert (done.returncode, done.stderr) == (2, "trio-mcp: cannot read stdin: Bad file descriptor\n")

@@ -150,7 +150,7 @@ async def test_a_gateway_in_the_very_file_that_it_reads_costs_only_itself(tmp_pa
     async with gateway(tmp_path, on_stderr=lines.append, itself=itself, other=other) as client:
         assert names(client) == ["mcp__other__echo"]
     (said,) = {text for text in lines if text.startswith("itself: ")}
-    assert said.endswith("mcp.json starts this gateway, which would start it again, without end")
+    assert said.endswith("mcp.json lists this gateway, which would start itself without end: remove that entry")
 
 
 async def test_a_gateway_may_serve_another(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command_line import COMMAND, ENVIRONMENT, SERVER
 from trio_mcp.cli.json_output import array_text, object_text
-from trio_mcp.cli.terminal import clean, one_line
+from trio_mcp.cli.terminal import one_line, strip_controls
 
 LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"
 
@@ -47,7 +47,7 @@ def run_in_terminal(*arguments: str, columns: int = 120) -> tuple[int, str]:
 
 def test_the_table_fits_the_terminal_and_breaks_descriptions_not_names() -> None:
     code, shown = run_in_terminal("list", columns=100)
-    lines = clean(shown).splitlines()
+    lines = strip_controls(shown).splitlines()
     assert code == 0
     assert all(len(line.rstrip()) <= 100 for line in lines)
     assert any(line.split()[1:2] == [LONG] for line in lines)
@@ -57,15 +57,15 @@ def test_the_table_fits_the_terminal_and_breaks_descriptions_not_names() -> None
 def test_a_narrow_terminal_loses_no_letter_of_a_name() -> None:
     _, shown = run_in_terminal("list", columns=50)
     assert "…" not in shown
-    letters = "".join(clean(shown).split())
+    letters = "".join(strip_controls(shown).split())
     assert all(part in letters for part in LONG.split("."))
 
 
 def test_the_progress_of_a_call_is_a_bar_whose_messages_are_no_markup() -> None:
     code, shown = run_in_terminal("call", "steps")
     assert code == 0
-    assert "steps: [b]step " in clean(shown)
-    assert clean(shown).rstrip().endswith("stepped")
+    assert "steps: [b]step " in strip_controls(shown)
+    assert strip_controls(shown).rstrip().endswith("stepped")
 
 
 def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
@@ -84,8 +84,8 @@ def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
         ("a\r\nb\tc\rd\be\x7f\x00", "a\nb\tcde"),
     ],
 )
-def test_clean_takes_out_what_a_terminal_would_obey(text: str, left: str) -> None:
-    assert clean(text) == left
+def test_strip_controls_removes_whatever_a_terminal_would_obey(text: str, left: str) -> None:
+    assert strip_controls(text) == left
 
 
 def test_one_line_leaves_single_spaces() -> None:

@@ -30,9 +30,9 @@ def outcome(capsys: pytest.CaptureFixture[str]) -> Any:
     ("arguments", "said"),
     [
         (("list",), "which server? give --config FILE, --url URL or -- COMMAND ARGS…"),
-        (("list", "--"), "there is no command behind --"),
-        (("list", "one", "--", "x"), 'with -- the server is not named: leave out "one"'),
-        (("list", "--config", "f", "--", "x"), "give one of --config FILE, --url URL and -- COMMAND ARGS…"),
+        (("list", "--"), "there is no command after --: write -- COMMAND ARGS…"),
+        (("list", "one", "--", "x"), 'leave out "one": with -- there is no server name'),
+        (("list", "--config", "f", "--", "x"), "give only one of --config FILE, --url URL and -- COMMAND ARGS…"),
         (("list", "--config", "absent.json"), "absent.json cannot be read: No such file or directory"),
         (("list", "--config"), "--config"),
         (("list", "one", "two"), "two"),
@@ -41,15 +41,21 @@ def outcome(capsys: pytest.CaptureFixture[str]) -> Any:
         (("call", "--", "x"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
         (("call", "a", "b", "c", "--", "x"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
         (("call", "--url", "http://h/"), "call takes TOOL [JSON], and --url URL or -- COMMAND ARGS…"),
-        (("list", "one", "--url", "http://h/"), 'with --url the server is not named: leave out "one"'),
-        (("list", "--url", "http://h/", "--", "x"), "give one of --config FILE, --url URL and -- COMMAND ARGS…"),
-        (("list", "--url", "http://h/", "--config", "f"), "give one of --config FILE, --url URL and"),
+        (("list", "one", "--url", "http://h/"), 'leave out "one": with --url there is no server name'),
+        (
+            ("list", "--url", "http://h/", "--", "x"),
+            "give only one of --config FILE, --url URL and -- COMMAND ARGS…",
+        ),
+        (("list", "--url", "http://h/", "--config", "f"), "give only one of --config FILE, --url URL and"),
         (("list", "--url", "ftp://h/"), "url: is no http or https URL"),
         (("list", "--url", "http://["), "url: is no http or https URL"),
         (("list", "--url", "http://me:hidden@h/"), "a password does not belong on a command line"),
-        (("list", "--header", "A: b"), "--header and --bearer-env go with --url URL"),
-        (("list", "--bearer-env", "A"), "--header and --bearer-env go with --url URL"),
-        (("list", "--url", "http://h/", "--bearer-env", "NOT_SET"), "environment variable NOT_SET is not set"),
+        (("list", "--header", "A: b"), "--header and --bearer-env need --url URL"),
+        (("list", "--bearer-env", "A"), "--header and --bearer-env need --url URL"),
+        (
+            ("list", "--url", "http://h/", "--bearer-env", "NOT_SET"),
+            "environment variable NOT_SET is not set or empty",
+        ),
         (
             ("list", "--url", "http://h/", "--header", "A: ${NOT_SET}"),
             "--header A: the environment variable NOT_SET",
@@ -81,7 +87,7 @@ def test_an_unknown_server_exits_2_and_names_what_may_have_been_meant(outcome: A
     assert outcome("list", "x", "--config", file) == (
         2,
         "",
-        f'trio-mcp: no server "x" in {file}; it has weather\n',
+        f'trio-mcp: no server "x" in {file}; its servers are weather\n',
     )
 
 

@@ -1,6 +1,7 @@
-"""The command line as a whole: the commands, `--`, and what becomes of errors. Each command has its own file.
+"""The command line: registers the commands, splits the words at `--`, and turns errors into exit codes.
 
-`argv` is split at the first `--` before cyclopts sees it: what follows is a server's command line, verbatim.
+Each command has a file of its own. The words are split at the first `--` before cyclopts sees them: everything
+after it is a server's command line and stays verbatim.
 """
 
 from __future__ import annotations
@@ -14,29 +15,29 @@ from .call import call_tool
 from .demo import demo
 from .gateway import gateway
 from .list import list_tools
-from .logs import shown_logs
+from .logs import logs_as_notes
 from .serve import serve
-from .terminal import CommandError, abandon_output, complain
+from .terminal import CommandError, discard_output, print_error
 
-#: The exit codes: 0, 1 when a tool failed, 2 for everything else.
-FAILED = 2
+#: The exit code is 0, or 1 when a tool failed, or this one for every other error.
+EXIT_ERROR = 2
 
-_HELP = """Start MCP servers, list their tools, call them; serve your own, or many as one.
+_HELP = """Start MCP servers, list and call their tools; serve your own tools, or many servers as one.
 
-The servers come from a configuration file (`--config`, the mcpServers JSON of Claude Desktop, Cursor and VS
-Code), or one is reached at a `--url`, or one is started from the command line behind `--`.
-`trio-mcp --version` tells the version.
+Servers come from a configuration file (`--config`: the mcpServers JSON of Claude Desktop, Cursor and VS Code),
+or one server is reached at a URL (`--url`), or started by the command line after `--`.
+`trio-mcp --version` prints the version.
 """
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command and return the exit code. Nothing that a user can cause leaves as an exception."""
+    """Run one command and return the exit code. An error that a user can cause is printed, never raised."""
     try:
-        with shown_logs():
+        with logs_as_notes():
             return _run(argv)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        abandon_output()
-        return FAILED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
+        discard_output()
+        return EXIT_ERROR
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -47,19 +48,19 @@ def _run(argv: Sequence[str]) -> int:
         extra = {"command_line": command_line} if "command_line" in ignored else {}
         code = command(*bound.args, **bound.kwargs, **extra)
     except CycloptsError as error:
-        complain(CommandError(" ".join(str(error).split())))
-        return FAILED
-    # NotImplementedError is a promise for a later release, or a platform that cannot.
+        print_error(CommandError(" ".join(str(error).split())))
+        return EXIT_ERROR
+    # NotImplementedError: the feature comes in a later release, or this platform cannot do it.
     except (MCPError, CommandError, NotImplementedError) as error:
-        complain(error)
-        return FAILED
-    if not tokens:  # the help was printed because nothing was asked
-        return FAILED
+        print_error(error)
+        return EXIT_ERROR
+    if not tokens:  # no command was given: cyclopts has printed the help
+        return EXIT_ERROR
     return code if isinstance(code, int) else 0
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Our own words, and the command line behind the first `--`: None without one.
+    """Our own words, and the server's command line after the first `--` (None without `--`).
 
     >>> split(["list", "--", "uvx", "mcp-server-time"])
     (['list'], ('uvx', 'mcp-server-time'))

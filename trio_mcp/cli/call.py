@@ -1,4 +1,4 @@
-"""`trio-mcp call`: call one tool and show what it gave."""
+"""`trio-mcp call`: calls one tool and prints its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..tools.tool import Tool
 from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from .progress import CallProgress
 from .running import run_until_signal
-from .targets import CommandLine, ConfigOption, chosen_servers, nearest
+from .targets import CommandLine, ConfigOption, choose_servers, nearest
 from .terminal import CommandError, note, write, write_error, write_json
 
 
@@ -30,25 +30,27 @@ def call_tool(
     header: HeaderOption = (),
     bearer_env: BearerOption = None,
     as_json: Annotated[
-        bool, Parameter(name="--json", negative=(), show_default=False, help="The result as sent.")
+        bool,
+        Parameter(name="--json", negative=(), show_default=False, help="Print the result as the server sent it."),
     ] = False,
     command_line: CommandLine,
 ) -> int:
     """Call one tool.
 
-    TOOL is the server's own name for it, or `mcp__SERVER__TOOL`. JSON is the object of its arguments; "-" reads it
-    from stdin, nothing means no arguments. A failed tool: its text is on stderr, the exit code is 1.
+    TOOL is the tool's name on its server, or `mcp__SERVER__TOOL`. JSON is the object of its arguments; "-" reads
+    it from stdin, and without JSON the tool gets no arguments. When the tool fails, its text goes to stderr and
+    the exit code is 1.
     """
     endpoint = Endpoint(url, header, bearer_env)
     with_server = command_line is None and not endpoint.is_given
-    server_name, tool_name, arguments = _understood(words, with_server=with_server)
-    (server,) = chosen_servers(server_name, config, command_line, endpoint)
-    # Before anything is started: what is no JSON object is not worth a process.
-    encoded = encode_arguments(tool_name, _stdin() if arguments == "-" else arguments)
+    server_name, tool_name, arguments = _parse_words(words, with_server=with_server)
+    (server,) = choose_servers(server_name, config, command_line, endpoint)
+    # The arguments are checked before a server is started: bad JSON must not cost a process.
+    encoded = encode_arguments(tool_name, _read_stdin() if arguments == "-" else arguments)
     return run_until_signal(partial(_call, server, tool_name, encoded, as_json))
 
 
-def _understood(words: tuple[str, ...], *, with_server: bool) -> tuple[str | None, str, str | None]:
+def _parse_words(words: tuple[str, ...], *, with_server: bool) -> tuple[str | None, str, str | None]:
     for word in words:
         if word.startswith("-") and word != "-":
             raise CommandError(f"unknown option {word}")
@@ -64,20 +66,20 @@ def _understood(words: tuple[str, ...], *, with_server: bool) -> tuple[str | Non
     return server, words[names - 1], words[names] if len(words) > names else None
 
 
-def _stdin() -> bytes:
+def _read_stdin() -> bytes:
     if sys.stdin is None:  # it was closed before we were started
-        raise CommandError("there is no stdin to read")
+        raise CommandError("stdin is closed: give the arguments as JSON instead of -")
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
-        raise CommandError(f"stdin: {error.strerror or error}") from error
+        raise CommandError(f"cannot read stdin: {error.strerror or error}") from error
 
 
 async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> int:
     async with open_connection(server) as connection:
         for warning in connection.warnings:
             note(f'server "{connection.name}": {warning}')
-        tool = _found(connection, name)
+        tool = _find_tool(connection, name)
         with CallProgress(tool.remote_name) as progress:
             as_sent, result = await connection.call_tool_raw(
                 tool.remote_name, arguments, on_progress=progress.on_progress if progress.visible else None
@@ -85,13 +87,13 @@ async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> i
         if as_json:
             write_json(as_sent.decode("utf-8", "replace"))
         if result.is_error:
-            write_error(_text(result) or SILENT_FAILURE)
+            write_error(_text_for_people(result) or SILENT_FAILURE)
         elif not as_json:
-            write(_text(result))
+            write(_text_for_people(result))
         return 1 if result.is_error else 0
 
 
-def _found(connection: Connection, name: str) -> Tool:
+def _find_tool(connection: Connection, name: str) -> Tool:
     for tool in connection.tools:
         if tool.remote_name == name:
             return tool
@@ -102,6 +104,6 @@ def _found(connection: Connection, name: str) -> Tool:
     raise CommandError(str(UnknownToolError(name)) + nearest(name, names))
 
 
-def _text(result: ToolResult) -> str:
-    """What a person reads: the blocks, as `as_text` shows them; the structured value where there are none."""
+def _text_for_people(result: ToolResult) -> str:
+    """The result for a person: its blocks, as `as_text` shows them; without blocks, the structured value."""
     return (ToolResult(result.blocks) if result.blocks else result).as_text()

@@ -1,4 +1,4 @@
-"""`trio-mcp demo`: the embedded server as a child process, and what the library can do with it."""
+"""`trio-mcp demo`: starts the demo server as a child process and shows what the library can do with it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CALLS, AT_ONCE = 1_000, 100
 
 
 def demo() -> int:
-    """Start the demo server, list its tools, call them, and end it."""
+    """Start the demo server, list and call its tools, and stop it."""
     return run_until_signal(_demo)
 
 
 async def _demo() -> int:
-    before = _held()
+    before = _count_resources()
     env = default_environment()
     if "PYTHONPATH" in os.environ:
         env["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -44,7 +44,7 @@ async def _demo() -> int:
         write(await _many_calls(connection))
         write(await _one_cancelled(connection))
         write(await _one_failed(connection))
-    tasks, descriptors, children = _held()
+    tasks, descriptors, children = _count_resources()
     left = (tasks - before[0], descriptors - before[1], children)
     write("left running: {} tasks, {} descriptors, {} child processes".format(*left))
     return 0 if left == (0, 0, 0) else 2
@@ -65,7 +65,7 @@ async def _many_calls(connection: Connection) -> str:
     with bar:
         row = bar.add_task("", total=CALLS)
 
-        async def call_on() -> None:
+        async def worker() -> None:
             for number in waiting:
                 began = time.perf_counter()
                 result = await connection.call_tool("echo", {"text": f"call {number}"})
@@ -78,8 +78,8 @@ async def _many_calls(connection: Connection) -> str:
         try:
             async with trio.open_nursery() as nursery:
                 for _ in range(AT_ONCE):
-                    nursery.start_soon(call_on)
-        except ExceptionGroup as group:  # the server went away: each call says so, and one is enough
+                    nursery.start_soon(worker)
+        except ExceptionGroup as group:  # the server stopped: all calls raise the same error
             raise group.exceptions[0] from None
         took = time.perf_counter() - began
     latencies.sort()
@@ -116,14 +116,14 @@ def _percentile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
 
 
-def _held() -> tuple[int, int, int]:
-    """Tasks, descriptors and child processes that this process has now."""
+def _count_resources() -> tuple[int, int, int]:
+    """How many tasks, descriptors and child processes this process has now."""
     descriptors = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else 0
     return trio.lowlevel.current_statistics().tasks_living, descriptors, _has_children()
 
 
 def _has_children() -> int:
-    """1 when this process has any child at all, a zombie included; else 0."""
+    """1 when this process has at least one child, zombies included; else 0."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

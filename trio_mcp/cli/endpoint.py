@@ -1,6 +1,7 @@
-"""`--url` and what goes with it: a server behind HTTP, from the command line. Secrets come from the environment.
+"""`--url` and its options: a server that is reached over HTTP, from the command line.
 
-What stands on a command line can be read by every user of the machine, and stays in the shell's history.
+Secrets come from environment variables: every user of the machine can read a command line, and the shell's
+history keeps it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HeaderOption = Annotated[
         name="--header",
         negative=(),
         show_default=False,
-        help="'Name: ${VAR}', a header for every request; repeatable.",
+        help="A header for every request, 'Name: ${VAR}'; may be given several times.",
     ),
 ]
 BearerOption = Annotated[
@@ -37,7 +38,7 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @frozen
 class Endpoint:
-    """What the options say."""
+    """The values of `--url`, `--header` and `--bearer-env`."""
 
     url: str | None = None
     headers: tuple[str, ...] = ()
@@ -45,43 +46,45 @@ class Endpoint:
 
     @property
     def is_given(self) -> bool:
-        """Whether any of them was."""
+        """Whether any of the three options was given."""
         return self.url is not None or bool(self.headers) or self.bearer_env is not None
 
     def server(self) -> Server:
-        """The server.
+        """The server that the options describe.
 
         Raises:
-            CommandError: there is no URL, a variable is not set, or a secret is written out.
-            InvalidServerError: the URL is none, or a header is.
+            CommandError: there is no URL, an environment variable is not set, or a secret is written out.
+            InvalidServerError: the URL or a header is not valid.
         """
         if self.url is None:
-            raise CommandError("--header and --bearer-env go with --url URL")
+            raise CommandError("--header and --bearer-env need --url URL")
         try:
             parts = urlsplit(self.url)
             password, host = parts.password, parts.hostname
-        except ValueError:  # `Server` says what is wrong with it
+        except ValueError:  # `Server` refuses such a URL below, with the reason
             password, host = None, None
         if password:
-            raise CommandError("--url: a password does not belong on a command line: use --header 'Name: ${VAR}'")
-        token = None if self.bearer_env is None else _variable(self.bearer_env, "--bearer-env")
-        headers = dict(_header(text) for text in self.headers)
+            raise CommandError("--url: a password does not belong on a command line; use --header 'Name: ${VAR}'")
+        token = None if self.bearer_env is None else _read_variable(self.bearer_env, "--bearer-env")
+        headers = dict(_parse_header(text) for text in self.headers)
         name = legal_name(host or "") or "server"
         return Server(name, url=self.url, headers=headers or None, bearer_token=token)
 
 
-def _header(text: str) -> tuple[str, str]:
+def _parse_header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     if not colon or not name:
         raise CommandError("--header takes 'Name: ${VAR}' or 'Name: value'")
     if is_secret_name(name) and not _REFERENCE.search(value):
-        raise CommandError(f"--header {name}: a secret does not belong on a command line: '{name}: ${{VAR}}'")
-    return name, _REFERENCE.sub(lambda found: _variable(found[1], f"--header {name}"), value)
+        raise CommandError(
+            f"--header {name}: a secret does not belong on a command line; write '{name}: ${{VAR}}'"
+        )
+    return name, _REFERENCE.sub(lambda found: _read_variable(found[1], f"--header {name}"), value)
 
 
-def _variable(name: str, where: str) -> str:
+def _read_variable(name: str, where: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise CommandError(f"{where}: the environment variable {name} is not set")
+        raise CommandError(f"{where}: the environment variable {name} is not set or empty")
     return value

@@ -1,4 +1,4 @@
-"""`trio-mcp gateway`: all servers of a configuration file behind one server, over stdio or HTTP."""
+"""`trio-mcp gateway`: serves the tools of all servers of a configuration file as one server."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..server.stdio import check_standard_streams
 from .endpoint import Endpoint
 from .running import stopped_by_signals
 from .serving import Address, HttpOption, serve_at
-from .targets import chosen_servers
+from .targets import choose_servers
 from .terminal import CommandError, relay
 
-#: Seconds that a server gets to exit by itself. Hosts wait 2 s after closing our stdin and 2 s more after
-#: SIGTERM, then they kill us: by then even one that is deaf to both has to be gone.
+#: Seconds that a server gets to exit by itself. A host waits 2 s after it closes our stdin and 2 s more after
+#: SIGTERM, then it kills us: by then a server that ignores both must be gone too.
 STOP_TIMEOUT = 1.0
-#: The variable by which servers know the files of the gateways that they are started by. Whoever adds the gateway
-#: to the very file that it reads would have it start itself, and that one again.
-WITHIN = "TRIO_MCP_GATEWAY"
+#: The environment variable that tells a server which configuration files the gateways above it read. A gateway
+#: that is listed in its own file would start itself without end.
+OUTER_FILES = "TRIO_MCP_GATEWAY"
 
 
 def gateway(
@@ -33,50 +33,50 @@ def gateway(
     config: Annotated[Path, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")],
     http: HttpOption = None,
 ) -> int:
-    """Serve the tools of all servers of a file over stdin and stdout, until the client closes, or over HTTP.
+    """Serve the tools of all servers of a file over stdin and stdout, until the client closes them, or over HTTP.
 
-    SIGTERM and SIGINT stop it: what runs may end, within some seconds. A server that fails is reported on stderr,
+    SIGTERM and SIGINT stop it; running calls get some seconds to end. A server that fails is reported on stderr,
     where the servers' own stderr goes too, and is started again.
     """
     address = None if http is None else Address.parse(http)
     if address is None:
         try:
-            check_standard_streams()  # before a server's pipe can take the number of one that is closed
+            check_standard_streams()  # first: a new pipe could get the number of a closed stream
         except RuntimeError as error:
             raise CommandError(str(error)) from error
-    file, around = os.path.realpath(config), os.environ.get(WITHIN, "").split(os.pathsep)
-    if file in around:
-        raise CommandError(f"{config} starts this gateway, which would start it again, without end")
-    servers = chosen_servers(None, config, None, Endpoint())
+    file, outer = os.path.realpath(config), os.environ.get(OUTER_FILES, "").split(os.pathsep)
+    if file in outer:
+        raise CommandError(f"{config} lists this gateway, which would start itself without end: remove that entry")
+    servers = choose_servers(None, config, None, Endpoint())
     if not servers:
         raise CommandError(f"{config} has no server that could be started")
-    within = os.pathsep.join([*filter(None, around), file])
-    trio.run(_gateway, [_prepared(server, within) for server in servers], address)
+    all_files = os.pathsep.join([*filter(None, outer), file])
+    trio.run(_gateway, [_with_gateway_settings(server, all_files) for server in servers], address)
     return 0
 
 
 async def _gateway(servers: list[Server], address: Address | None) -> None:
     redactors = {server.name: server.redactor for server in servers}
 
-    def say(name: str, line: str) -> None:
+    def relay_stderr(name: str, line: str) -> None:
         relay(name, redactors[name](line))
 
-    opening, watching = trio.CancelScope(), trio.CancelScope()
+    opening, waiting_to_cancel = trio.CancelScope(), trio.CancelScope()
     async with stopped_by_signals() as stop, bare_nursery() as nursery:
 
-        async def give_up() -> None:
-            with watching:
+        async def cancel_opening() -> None:
+            with waiting_to_cancel:
                 await stop.wait()
                 opening.cancel()
 
-        nursery.start_soon(give_up)
+        nursery.start_soon(cancel_opening)
         with opening:
-            async with open_gateway(servers, on_stderr=say) as server:
-                watching.cancel()  # from now on a signal ends the serving, not whatever runs
+            async with open_gateway(servers, on_stderr=relay_stderr) as server:
+                waiting_to_cancel.cancel()  # from now on a signal stops the serving in order
                 await serve_at(address, server, stop)
 
 
-def _prepared(server: Server, within: str) -> Server:
+def _with_gateway_settings(server: Server, all_files: str) -> Server:
     if server.command is None:
         return server
-    return attrs.evolve(server, stop_timeout=STOP_TIMEOUT, env={**(server.env or {}), WITHIN: within})
+    return attrs.evolve(server, stop_timeout=STOP_TIMEOUT, env={**(server.env or {}), OUTER_FILES: all_files})

@@ -1,4 +1,4 @@
-"""JSON for programs, with the parts that a server wrote spliced in as it wrote them."""
+"""JSON output for programs; JSON that came from a server goes in verbatim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def object_text(fields: Mapping[str, Any]) -> str:
-    """One JSON object on one line; values that are bytes are JSON already and go in verbatim.
+    """One JSON object on one line. A value of type bytes is JSON already and goes in verbatim.
 
     >>> object_text({"name": "add", "inputSchema": b'{"type":"object"}'})
     '{"name": "add", "inputSchema": {"type":"object"}}'
@@ -18,7 +18,7 @@ def object_text(fields: Mapping[str, Any]) -> str:
 
 
 def array_text(items: list[str]) -> str:
-    """A JSON array, one item a line."""
+    """A JSON array, each item on a line of its own."""
     return "[\n" + ",\n".join(items) + "\n]" if items else "[]"
 
 

@@ -1,4 +1,4 @@
-"""`trio-mcp list`: the tools of one server, or of all servers in a configuration file."""
+"""`trio-mcp list`: lists the tools of one server, or of all servers in a configuration file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..tools.tool import Tool
 from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from .json_output import array_text, object_text
 from .running import run_until_signal
-from .targets import CommandLine, ConfigOption, chosen_servers
-from .terminal import CommandError, clean, complain, note, one_line, write, write_json
+from .targets import CommandLine, ConfigOption, choose_servers
+from .terminal import CommandError, note, one_line, print_error, strip_controls, write, write_json
 
-#: Columns that the arguments and the description need at least to be readable beside the names.
-ROOM_FOR_TEXT = 32
+#: The arguments and the description need at least so many characters of a line to be readable beside the names.
+MIN_TEXT_WIDTH = 32
 _HEADINGS = ("server", "tool", "arguments", "description")
 
 
 def list_tools(
-    server: Annotated[str | None, Parameter(help="A server of the file; without it, all of them.")] = None,
+    server: Annotated[str | None, Parameter(help="One server of the file; without it, all are listed.")] = None,
     /,
     *,
     config: ConfigOption = None,
@@ -36,16 +36,16 @@ def list_tools(
     header: HeaderOption = (),
     bearer_env: BearerOption = None,
     as_json: Annotated[
-        bool, Parameter(name="--json", negative=(), show_default=False, help="An array for programs.")
+        bool, Parameter(name="--json", negative=(), show_default=False, help="Print a JSON array.")
     ] = False,
     command_line: CommandLine,
 ) -> int:
     """List tools.
 
-    A server that fails is reported on stderr and the others are listed all the same; the exit code is 2 then.
+    A server that fails is reported on stderr; the others are still listed, and the exit code is 2.
     """
     endpoint = Endpoint(url, header, bearer_env)
-    servers = chosen_servers(server, config, command_line, endpoint)
+    servers = choose_servers(server, config, command_line, endpoint)
     return run_until_signal(partial(_list, servers, as_json))
 
 
@@ -53,7 +53,7 @@ async def _list(servers: tuple[Server, ...], as_json: bool) -> int:
     async with open_connections(servers, on_error="warn") as connections:
         rows = [(name, tool) for name, connection in connections.items() for tool in connection.tools]
         if as_json:
-            write_json(array_text([object_text(_fields(name, tool)) for name, tool in rows]))
+            write_json(array_text([object_text(_json_fields(name, tool)) for name, tool in rows]))
         elif rows:
             write(table_of(rows))
         for name, connection in connections.items():
@@ -62,17 +62,17 @@ async def _list(servers: tuple[Server, ...], as_json: bool) -> int:
             if not connection.tools:
                 note(f'server "{name}" has no tools')
         for name, failure in connections.failed.items():
-            # Ours name the server themselves.
-            complain(failure if isinstance(failure, MCPError) else CommandError(f'server "{name}": {failure}'))
+            # The text of an MCPError names the server already.
+            print_error(failure if isinstance(failure, MCPError) else CommandError(f'server "{name}": {failure}'))
         return 2 if connections.failed else 0
 
 
 def table_of(rows: list[tuple[str, Tool]]) -> str:
-    """Tools as a table for people, each with its server's name."""
+    """A table of tools for people, each with its server's name."""
     return _table([_cells(name, tool) for name, tool in rows])
 
 
-def _fields(server: str, tool: Tool) -> dict[str, Any]:
+def _json_fields(server: str, tool: Tool) -> dict[str, Any]:
     return {
         "server": server,
         "name": tool.name,
@@ -83,12 +83,12 @@ def _fields(server: str, tool: Tool) -> dict[str, Any]:
 
 
 def _cells(server: str, tool: Tool) -> tuple[str, str, str, str]:
-    # The first paragraph: some servers give a tool a manual.
-    first = clean(tool.spec.description or "").strip().partition("\n\n")[0]
-    return server, one_line(tool.remote_name), _arguments(tool.input_schema), one_line(first)
+    # Only the first paragraph: some servers put a whole manual into a description.
+    first = strip_controls(tool.spec.description or "").strip().partition("\n\n")[0]
+    return server, one_line(tool.remote_name), _argument_names(tool.input_schema), one_line(first)
 
 
-def _arguments(schema: dict[str, Any]) -> str:
+def _argument_names(schema: dict[str, Any]) -> str:
     """The names of the properties, the optional ones with a question mark."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
@@ -98,16 +98,16 @@ def _arguments(schema: dict[str, Any]) -> str:
 
 
 def _table(rows: list[tuple[str, str, str, str]]) -> str:
-    # Not what rich thinks of it: FORCE_COLOR makes no terminal of a pipe.
+    # Asked of the stream, not of rich: FORCE_COLOR makes rich take a pipe for a terminal.
     if sys.stdout is None or not sys.stdout.isatty():
-        return _columns([_HEADINGS, *rows])
+        return _plain_table([_HEADINGS, *rows])
     console = Console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    # Somebody has to type the names: they are whole where there is room, else folded, never cut.
+    # The user has to type the names: they stay on one line where there is room, else are folded, never cut.
     names = sum(max(cell_len(row[column]) for row in rows) for column in (0, 1))
-    whole = names + ROOM_FOR_TEXT <= console.width
+    names_fit = names + MIN_TEXT_WIDTH <= console.width
     for column, heading in enumerate(_HEADINGS):
-        table.add_column(heading, overflow="fold", no_wrap=whole and column < 2)
+        table.add_column(heading, overflow="fold", no_wrap=names_fit and column < 2)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     with console.capture() as captured:
@@ -115,8 +115,8 @@ def _table(rows: list[tuple[str, str, str, str]]) -> str:
     return captured.get()
 
 
-def _columns(rows: list[tuple[str, str, str, str]]) -> str:
-    """Aligned columns without a limit: what reads a pipe breaks lines itself."""
+def _plain_table(rows: list[tuple[str, str, str, str]]) -> str:
+    """Aligned columns of unlimited width: a program that reads the pipe can break the lines itself."""
     widths = [max(cell_len(row[column]) for row in rows) for column in range(len(_HEADINGS) - 1)]
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What the library and the servers log, as notes on stderr: at the command line nobody has configured logging."""
+"""Prints log records of the library and of servers as notes: at the command line nobody configures logging."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .terminal import relay
 
 
 class NoteHandler(logging.Handler):
-    """One note for each record, from warnings on.
+    """Prints one note for each record of level warning or above.
 
-    A logged exception is left to the command, which complains of it with all that it knows.
+    A record about an exception is skipped: the command itself prints that error, with more detail.
     """
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class NoteHandler(logging.Handler):
 
 
 @contextmanager
-def shown_logs() -> Iterator[None]:
-    """Show them as long as this lasts."""
+def logs_as_notes() -> Iterator[None]:
+    """Print log records as notes inside the `with` block."""
     logger, handler = logging.getLogger("trio_mcp"), NoteHandler()
     logger.addHandler(handler)
     try:

@@ -1,4 +1,4 @@
-"""The progress of one call as a bar on stderr, for people only: without a terminal nothing is shown."""
+"""Shows the progress of one call as a bar on stderr, only where stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .terminal import one_line
 
 
 class CallProgress:
-    """A context manager around one call; `on_progress` is what the call is given when `visible`.
+    """A context manager around one call, which gets `on_progress` when `visible` is true.
 
-    The bar appears with the first report and is gone when the call is over: quick tools do not flicker.
+    The bar appears with the first report and is removed when the call ends: a quick tool shows no bar.
     """
 
     def __init__(self, title: str) -> None:
-        # Not what rich thinks of it: FORCE_COLOR makes no terminal of a pipe.
+        # Asked of the stream, not of rich: FORCE_COLOR makes rich take a pipe for a terminal.
         self.visible = sys.stderr is not None and sys.stderr.isatty()
         self._title = one_line(title)
         self._task: TaskID | None = None
-        # markup=False: a server's words are no markup.
+        # markup=False: text from a server must not be read as rich markup.
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -42,7 +42,7 @@ class CallProgress:
             self._bar.stop()
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Show one report; the bar pulses as long as there is no total."""
+        """Show one report; while the total is unknown, the bar pulses."""
         amount = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
         title = f"{self._title}: {one_line(message)}" if message else self._title
         task = self._task if self._task is not None else self._bar.add_task(title, amount=amount)

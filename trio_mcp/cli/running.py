@@ -1,8 +1,8 @@
-"""Run one command's async part so that a signal ends it like any cancel: the server is gone before we are.
+"""Runs the async part of a command so that a signal ends it like a cancel: the servers end before this process.
 A command that serves ends at a signal as it does when its client closes.
 
-Ctrl-C and the end of the terminal must not raise in the middle of whatever runs, and SIGTERM must not kill us
-with a server left behind. The server has a session of its own: the terminal's Ctrl-C does not reach it.
+Ctrl-C and the end of the terminal must not raise in the middle of running code, and SIGTERM must not kill this
+process while a server still runs. A server has a session of its own: the terminal's Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..nursery import bare_nursery
 
 
 def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
-    """The exit code of `work`, or 128 + N when signal N ended it. Its exceptions leave as they are."""
+    """Run `work`; return its exit code, or 128 + N when signal N ended it. Its exceptions are not wrapped."""
 
     async def main() -> int:
         arrived: list[int] = []
         code: int | None = None
         failure: Exception | None = None
-        with trio.open_signal_receiver(*_signals()) as arrivals:
+        with trio.open_signal_receiver(*_signals_to_handle()) as arrivals:
             async with trio.open_nursery() as nursery:
 
                 async def watch() -> None:
-                    async for number in arrivals:  # all of them: one that nobody took would be delivered again
+                    async for number in arrivals:  # take every one: trio delivers an untaken signal again
                         arrived.append(number)
                         nursery.cancel_scope.cancel()
 
@@ -46,9 +46,9 @@ def run_until_signal(work: Callable[[], Awaitable[int]]) -> int:
 
 @asynccontextmanager
 async def stopped_by_signals() -> AsyncIterator[trio.Event]:
-    """An event that SIGTERM and SIGINT set, and SIGHUP where nobody ignores it; within, they do nothing else."""
+    """An event that SIGTERM, SIGINT and an unignored SIGHUP set; inside the block they do nothing else."""
     stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *_signals()) as arrivals:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *_signals_to_handle()) as arrivals:
         async with bare_nursery() as nursery:
 
             async def watch() -> None:
@@ -60,8 +60,8 @@ async def stopped_by_signals() -> AsyncIterator[trio.Event]:
             nursery.cancel_scope.cancel()
 
 
-def _signals() -> list[signal.Signals]:
+def _signals_to_handle() -> list[signal.Signals]:
     names = ("SIGINT", "SIGTERM", "SIGHUP")
     known = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    # nohup and shells that start jobs in the background ignore some on purpose.
+    # An ignored signal stays ignored: nohup, and shells for background jobs, ignore some on purpose.
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,6 +1,6 @@
-"""Which servers a command is about: those of a configuration file, the one at a URL, or the one behind `--`.
+"""Chooses the servers of a command: those of a configuration file, the one at a URL, or the one after `--`.
 
-The options that say so are the same for every command and stand here as types.
+The options for it are the same for every command, and are defined here as types.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .endpoint import Endpoint
 from .terminal import CommandError, note
 
 ConfigOption = Annotated[Path | None, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")]
-#: What stood behind `--`: cyclopts never sees it, app.py hands it over.
+#: The words after `--`: app.py passes them, cyclopts never sees them.
 CommandLine = Annotated[tuple[str, ...] | None, Parameter(parse=False)]
 
 
-def chosen_servers(
+def choose_servers(
     name: str | None, config: Path | None, command_line: tuple[str, ...] | None, endpoint: Endpoint
 ) -> tuple[Server, ...]:
-    """The servers: all of the file, the one of this name, or the one that the command line reaches or starts.
+    """All servers of the file, the one with this name, or the one that `--url` or the words after `--` describe.
 
     Raises:
-        CommandError: none or several of the ways are given, or the file has no server of this name.
-        InvalidServerError: the file is no such JSON, or the command line is none.
+        CommandError: no source or more than one is given, or the file has no server with this name.
+        InvalidServerError: the file is not a configuration file, or the command after `--` is not valid.
     """
     if [config is not None, command_line is not None, endpoint.is_given].count(True) > 1:
-        raise CommandError("give one of --config FILE, --url URL and -- COMMAND ARGS…")
+        raise CommandError("give only one of --config FILE, --url URL and -- COMMAND ARGS…")
     if config is None and name is not None and (command_line is not None or endpoint.is_given):
-        way = "--url" if command_line is None else "--"
-        raise CommandError(f'with {way} the server is not named: leave out "{name}"')
+        option = "--url" if command_line is None else "--"
+        raise CommandError(f'leave out "{name}": with {option} there is no server name')
     if command_line is not None:
-        return (_server_of(command_line),)
+        return (_server_from_command_line(command_line),)
     if endpoint.is_given:
         return (endpoint.server(),)
     if config is None:
@@ -54,11 +54,11 @@ def chosen_servers(
         if server.name == name:
             return (server,)
     names = [server.name for server in loaded.servers]
-    raise CommandError(f'no server "{name}" in {config}{nearest(name, names) or _choice(names)}')
+    raise CommandError(f'no server "{name}" in {config}{nearest(name, names) or _all_names(names)}')
 
 
 def nearest(wrong: str, names: Iterable[str]) -> str:
-    """The end of a sentence that names what may have been meant; empty when nothing is near.
+    """The end of an error text that suggests the nearest names; empty when no name is near.
 
     >>> nearest("ecko", ["echo", "add"])
     '; did you mean "echo"?'
@@ -67,14 +67,14 @@ def nearest(wrong: str, names: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f'"{name}"' for name in near) + "?" if near else ""
 
 
-def _choice(names: list[str]) -> str:
-    return "; it has " + ", ".join(names) if names else ""
+def _all_names(names: list[str]) -> str:
+    return "; its servers are " + ", ".join(names) if names else ""
 
 
-def _server_of(command_line: tuple[str, ...]) -> Server:
+def _server_from_command_line(command_line: tuple[str, ...]) -> Server:
     if not command_line:
-        raise CommandError("there is no command behind --")
+        raise CommandError("there is no command after --: write -- COMMAND ARGS…")
     command, *args = command_line
     name = legal_name(os.path.basename(command)) or "server"
-    # What is typed at a shell expects the shell's environment.
+    # A command that is typed at a shell gets the shell's environment.
     return Server(name, command=command, args=tuple(args), env=dict(os.environ))
