@@ -51,6 +51,7 @@ class StreamService:
         clock: Callable[[], float] = time.time,
     ) -> None:
         state = RequestState(server.signing_key, expiry=limits.request_state_expiry, clock=clock)
+        self.server = server
         self._client = ClientState(server, self.notify, state)
         self._dispatcher = Dispatcher(self._client, features)
         self._transport = StreamTransport(

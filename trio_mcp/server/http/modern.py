@@ -52,7 +52,7 @@ _STATUS = {MISSING_CLIENT_CAPABILITY: 400, METHOD_NOT_FOUND: 404}
 
 
 def is_modern(request: HttpRequest, params: Params) -> bool:
-    """Whether a message is one of the modern era: by its metadata, or by a header that names no legacy revision."""
+    """Whether a message is one of the modern era: by its metadata, or a header that names no legacy revision."""
     version = request.headers.get(_VERSION_HEADER)
     return META_VERSION in (params.meta or {}) or (version is not None and version not in LEGACY_VERSIONS)
 
