@@ -112,7 +112,7 @@ def test_two_features_cannot_have_one_method(notes: Notes) -> None:
 def test_every_method_of_the_table_is_served_in_an_era() -> None:
     for method in (method for feature in FEATURES.features for method in feature.methods):
         assert method.legacy or method.modern
-        assert FEATURES.find(method.name) is method
+        assert FEATURES.methods[method.name] is method
 
 
 # --- over streams

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from ..errors import RequestError
 from ..protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
 from ..protocol.revisions import META_VERSION, Era
 from .client_state import ClientState
-from .feature import FeatureTable, Peer, Request, Work
-from .params import Params, check_modern
+from .feature import FeatureTable, Method, Peer, Request, Work
+from .params import Params, check_modern, read_meta
 
 logger = logging.getLogger("trio_mcp.server")
 
@@ -32,6 +33,7 @@ class Dispatcher:
     def __init__(self, client: ClientState, features: FeatureTable) -> None:
         self.client = client
         self._features = features
+        self._methods = features.methods
 
     def __repr__(self) -> str:
         return f"<Dispatcher for {self.client!r}>"
@@ -52,12 +54,12 @@ class Dispatcher:
         client may send its calls right behind `initialize`.
         """
         try:
-            found = self._features.read_params(method, params)
-            meta = found.meta or {}
-            if META_VERSION in meta:
-                check_modern(meta)
-                return self._begin(id_, method, found, peer, "modern")
-            return self._begin(id_, method, found, peer, "legacy")
+            entry = self._methods.get(method)
+            found = (read_meta if entry is None else entry.read)(params)
+            if found.meta is not None and META_VERSION in found.meta:
+                check_modern(found.meta)
+                return self._begin(id_, method, entry, found, peer, "modern")
+            return self._begin(id_, method, entry, found, peer, "legacy")
         except Exception as error:  # noqa: BLE001 - becomes the answer
             return _as_answer(method, error)
 
@@ -66,32 +68,24 @@ class Dispatcher:
     ) -> bytes | RequestError | Answering:
         """`begin` for a caller that has read the params, and in the modern era has checked the metadata."""
         try:
-            return self._begin(id_, method, params, peer, era)
+            return self._begin(id_, method, self._methods.get(method), params, peer, era)
         except Exception as error:  # noqa: BLE001 - becomes the answer
             return _as_answer(method, error)
 
-    def _begin(self, id_: Id, name: str, params: Params, peer: Peer, era: Era) -> bytes | Answering:
-        method = self._features.find(name)
-        needs_initialize = era == "legacy" and (method is None or method.needs_initialize)
-        if needs_initialize and self.client.version is None:
+    def _begin(
+        self, id_: Id, name: str, method: Method[Any] | None, params: Params, peer: Peer, era: Era
+    ) -> bytes | Answering:
+        client = self.client
+        if client.version is None and era == "legacy" and (method is None or method.needs_initialize):
             raise RequestError(
                 INVALID_PARAMS, f"params._meta lacks {META_VERSION}, and there was no initialize before"
             )
         handler = None if method is None else method.modern if era == "modern" else method.legacy
         if handler is None:
             raise method_not_found(name)
-        answer = handler(
-            Request(
-                id=id_,
-                method=name,
-                era=era,
-                params=params,
-                meta=params.meta or {},
-                peer=peer,
-                client=self.client,
-                features=self._features,
-            )
-        )
+        meta = params.meta or {}
+        request = Request(id_, name, era, params, meta, peer, client, client.server, self._features)
+        answer = handler(request)
         return answer if isinstance(answer, bytes) else partial(_carry_out, name, answer)
 
 

@@ -90,6 +90,10 @@ class ParamsReader(Generic[AnyParams]):
         return self._struct(**found)
 
 
+#: Reads the params of an unknown method, as far as its `_meta`.
+read_meta = ParamsReader(Params)
+
+
 def cancelled_id(params: bytes) -> Id | None:
     """The request that a `notifications/cancelled` is about; None where it names none.
 

@@ -12,7 +12,7 @@ from ...errors import ProtocolError, RequestError
 from ...protocol.messages import PARSE_ERROR, Id, Line, decode_json, has_id, is_id, read_line, reencode_json
 from ..feature import FeatureTable
 from ..limits import DEFAULT_LIMITS, ServerLimits
-from ..params import Params
+from ..params import Params, ParamsReader, read_meta
 from .asgi import Refusal
 from .errors import invalid, refusal
 
@@ -103,7 +103,9 @@ def _incoming(data: bytes, features: FeatureTable, limits: ServerLimits) -> Inco
     if id_ is None:
         raise invalid("Invalid Request: the id is neither a string nor an integer")
     try:
-        params = features.read_params(line.method, bytes(line.params), max_odd_json=limits.max_odd_json)
+        method = features.methods.get(line.method)
+        read: ParamsReader[Any] = read_meta if method is None else method.read
+        params = read(bytes(line.params), max_odd_json=limits.max_odd_json)
     except RequestError as error:
         raise refusal(400, id_, error) from None
     return Incoming("request", line, line.method, id_, params)

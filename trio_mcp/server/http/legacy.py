@@ -172,13 +172,13 @@ class HttpSession:
                     self._stream = None
 
     def _counts_as_call(self, message: Incoming) -> bool:
-        method = self._features.find(message.method)
+        method = self._features.methods.get(message.method)
         return method is not None and method.counts_as == "call"
 
     def _begin(self, message: Incoming, reply: _Reply) -> Answering | None:
         """Begin a request; None where it is answered already."""
         assert message.id is not None
-        method = self._features.find(message.method)
+        method = self._features.methods.get(message.method)
         answer: bytes | RequestError | Answering | None = self._running.refuse_repeated(message.id)
         if answer is None and method is not None and method.opens_session and reply.is_batch:
             # 2025-03-26, basic/lifecycle: "The initialize request MUST NOT be part of a JSON-RPC batch".

@@ -158,7 +158,7 @@ class Modern:
             raise refusal(400, id_, error) from None
         if request.headers.get(_METHOD_HEADER) != name:
             raise _mismatch(id_, f"the {METHOD} header is not the method")
-        method = self._features.find(name)
+        method = self._features.methods.get(name)
         if method is None or method.modern is None:
             raise refusal(404, id_, method_not_found(name))
         self._check_repeated(request, id_, method, params)

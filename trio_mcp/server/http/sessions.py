@@ -88,7 +88,7 @@ class Sessions:
         """
         first = messages[0]
         if first.kind == "request" and not is_batch:
-            method = self._features.find(first.method)
+            method = self._features.methods.get(first.method)
             if method is not None and method.opens_session:
                 await self._open(request, first, principal)
                 return
