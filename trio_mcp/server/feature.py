@@ -37,6 +37,7 @@ class Peer(Protocol):
 
     async def ask(self, method: str, params: bytes) -> bytes:
         """Ask the client (legacy); its result, undecoded."""
+        raise NotImplementedError
 
 
 class Request(msgspec.Struct, Generic[ParamsOfRequest], frozen=True):

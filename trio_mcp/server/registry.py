@@ -12,7 +12,7 @@ from ..tools.tool import Tool
 from .changes import Changes, Topic
 from .request_state import check_signing_key
 
-#: What subscriptions call the list of tools, and how its changes are announced.
+#: The list of tools.
 TOOLS_CHANGED = Topic("toolsListChanged", "notifications/tools/list_changed")
 
 Derived = TypeVar("Derived")
@@ -22,12 +22,15 @@ class ToolServer:
     """Tools to publish: over stdio, over HTTP, in memory (specification: server/tools).
 
     Args:
-        name: what clients are told it is called.
-        version: of your server, for people.
-        instructions: what models are told about the server as a whole.
-        page_size: tools on one page of a listing; None puts all on one.
-        signing_key: signs what clients carry between the rounds of a call (`requestState`). Processes that serve
-            one another's rounds share it; random when not given.
+        name: the name of the server, as clients are told.
+        version: the version of your server, for people.
+        instructions: a text about the server as a whole, for models.
+        page_size: tools on one page of a listing; None puts all on one page.
+        signing_key: signs the state that clients carry between the rounds of a call (`requestState`). Processes
+            that share it can continue each other's calls; random when not given.
+
+    Attributes:
+        changes: who is told of changes, of the tools and of other features.
 
     Raises:
         TypeError: `name`, `version` or `instructions` is no str.
@@ -72,7 +75,6 @@ class ToolServer:
         self.instructions = instructions
         self.page_size = page_size
         self.signing_key = signing_key or secrets.token_bytes(32)
-        #: Who is told of changes: of the tools, and of what other features have.
         self.changes = Changes()
         self._tools: dict[str, Tool] = {}
         self._derived: dict[Hashable, Any] = {}
@@ -82,12 +84,12 @@ class ToolServer:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What clients are told it is: an Implementation of the specification."""
+        """The name and version, as clients are told: an Implementation of the specification."""
         return {"name": self.name, "version": self.version}
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools, in the order in which they came."""
+        """The published tools, in the order in which they were added."""
         return tuple(self._tools.values())
 
     def find(self, name: str) -> Tool | None:
@@ -95,10 +97,10 @@ class ToolServer:
         return self._tools.get(name)
 
     def add_tools(self, *tools: Tool) -> None:
-        """Publish tools. One whose name is there already is replaced; connected clients hear of it.
+        """Publish tools, and tell connected clients. A tool replaces the one that had its name.
 
         Raises:
-            TypeError: something is no `Tool` (did you forget `@tool`?).
+            TypeError: an argument is no `Tool` (did you forget `@tool`?).
             ValueError: a name comes twice in this call, or a tool requires approval, for which MCP has no channel.
         """
         added: dict[str, Tool] = {}
@@ -115,10 +117,10 @@ class ToolServer:
             self._changed()
 
     def remove_tool(self, name: str) -> None:
-        """Publish a tool no more; connected clients hear of it.
+        """Stop publishing a tool, and tell connected clients.
 
         Raises:
-            UnknownToolError: there is none of that name.
+            UnknownToolError: no published tool has that name.
         """
         if name not in self._tools:
             raise UnknownToolError(name)
@@ -144,7 +146,7 @@ class ToolServer:
         return {"resultType": "complete", "_meta": {META_SERVER_INFO: self.info}}
 
     def derived(self, key: Hashable, make: Callable[[], Derived | None]) -> Derived | None:
-        """What `make` gives, made once and kept until the tools change. None is not kept."""
+        """The value that `make` returns, kept until the tools change. None is not kept."""
         found: Derived | None = self._derived.get(key)
         if found is None:
             found = make()

@@ -211,7 +211,7 @@ class _Started:
         self._task_status = task_status
         self._url = url
 
-    def started(self, _: Any = None) -> None:
+    def started(self, value: Any = None) -> None:
         self._task_status.started(self._url)
 
 
@@ -254,4 +254,4 @@ def _contain_connections() -> None:
                 logger.debug("a connection failed", exc_info=True)
 
     if vars(run).get("TCPServer") is TCPServer:  # hypercorn has no way to hand it in
-        vars(run)["TCPServer"] = Connection
+        run.__dict__["TCPServer"] = Connection
