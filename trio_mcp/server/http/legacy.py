@@ -132,17 +132,15 @@ class HttpSession:
             await request.respond(202)
             return
         reply = _Reply(self, request, len(requests), is_batch=is_batch, limits=self._limits)
-        begun = [(message.id, left) for message in requests if (left := self._begin(message, reply)) is not None]
+        begun = [left for message in requests if (left := self._begin(message, reply)) is not None]
         if not begun:
             await reply.respond(request)
             return
         with self.used():
             try:
                 async with trio.open_nursery() as nursery:
-                    for id_, answering in begun:
-                        assert id_ is not None
+                    for id_, answering, scope in begun:
                         self._capacity.begin_call()
-                        scope = self._running.begin(id_)
                         (outliving or nursery).start_soon(self._finish, id_, answering, scope, reply)
                     nursery.start_soon(request.cancel_when_gone, nursery.cancel_scope)
                     with suppress(DisconnectedError):
@@ -175,7 +173,7 @@ class HttpSession:
         method = self._features.methods.get(message.method)
         return method is not None and method.counts_as == "call"
 
-    def _begin(self, message: Incoming, reply: _Reply) -> Answering | None:
+    def _begin(self, message: Incoming, reply: _Reply) -> tuple[Id, Answering, trio.CancelScope] | None:
         """Begin a request; None where it is answered already."""
         assert message.id is not None
         method = self._features.methods.get(message.method)
@@ -188,7 +186,7 @@ class HttpSession:
         if isinstance(answer, bytes | RequestError):
             reply.answered(message.id, answer)
             return None
-        return answer
+        return message.id, answer, self._running.begin(message.id)
 
     async def _finish(self, id_: Id, answering: Answering, scope: trio.CancelScope, reply: _Reply) -> None:
         try:
