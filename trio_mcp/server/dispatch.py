@@ -100,7 +100,7 @@ def _as_answer(method: str, error: Exception) -> RequestError:
     """What the client is told of an exception: nothing but that there was one, if it is no RequestError."""
     if isinstance(error, RequestError):
         return error
-    # An error text may hold what is not for strangers.
+    # The text of an error may hold secrets.
     logger.error("%s failed", method, exc_info=error)
     return internal_error()
 

@@ -119,7 +119,7 @@ class Feature:
 
 
 class FeatureTable:
-    """Every feature of a server: what is looked up for a request.
+    """Every feature of a server, with all methods by name.
 
     Raises:
         ValueError: two features have one method, notification or topic.

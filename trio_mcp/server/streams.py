@@ -36,7 +36,7 @@ class StreamService:
         clock: the time in seconds, by which a call's `requestState` expires.
     """
 
-    principal: Any = None  # nobody has asked who holds the other end
+    principal: Any = None  # streams carry no authorization
 
     def __init__(
         self,

@@ -168,7 +168,7 @@ class Modern:
         """Check the headers that repeat params of the method."""
         if method.mcp_name is not None:
             named, said = method.mcp_name(params), _header(request, id_, NAME)
-            if said != named and isinstance(named, str):  # params that are wrong themselves are told as that
+            if said != named and isinstance(named, str):  # else the handler refuses the params
                 raise _mismatch(id_, f"the {NAME} header is not the name in params")
         for header, value in method.header_params(self._server, params):
             if value is None:
