@@ -115,16 +115,23 @@ def modern(**params: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def raw(
-    *tools: Tool | Function, server: ToolServer | None = None, grace: float = 1.0, limit: float = 10
+    *tools: Tool | Function,
+    server: ToolServer | None = None,
+    grace: float = 1.0,
+    limit: float = 10,
+    **options: Any,
 ) -> AsyncIterator[Client]:
-    """A server on a stream, for at most `limit` seconds, and a client that says what a test likes."""
+    """A server on a stream, for at most `limit` seconds, and a client that says what a test likes.
+
+    `options` are those of `StreamService`.
+    """
     from trio_mcp.functions.decorators import tool
 
     if server is None:
         server = ToolServer("raw")
         server.add_tools(*(one if isinstance(one, Tool) else tool(one) for one in tools))
     ours, theirs = memory_stream_pair()
-    service = StreamService(server, theirs, theirs, grace=grace)
+    service = StreamService(server, theirs, theirs, grace=grace, **options)
     with trio.fail_after(limit):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(service.run)

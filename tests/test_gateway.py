@@ -28,6 +28,7 @@ from trio_mcp import (
     tool,
 )
 from trio_mcp import gateway as gateway_module
+from trio_mcp.server.registry import TOOLS_CHANGED
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 EVERY_UPSTREAM = pytest.mark.parametrize("upstream", ERAS)
@@ -298,7 +299,7 @@ async def test_tools_vanish_and_come_back_as_one_change_each() -> None:
     with trio.fail_after(20):
         async with open_gateway([peer(), peer("other", listed=LISTED)]) as gateway:
             full = len(gateway.tools)
-            gateway.listen("test", lambda: changes.append(len(gateway.tools)))
+            gateway.changes.listen(TOOLS_CHANGED, "test", lambda: changes.append(len(gateway.tools)))
             async with open_memory_connection(gateway, name="g") as client, client.watch_tools() as noticed:
                 await client.call_tool("mcp__peer__kill", {"signal": signal.SIGKILL})
                 while len(await anext(noticed)) != full:

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from tests.fakes import LEGACY, FakeHost, FakeProcess, serving
 from trio_mcp import Server, ToolServer, open_gateway
 from trio_mcp.protocol import negotiation
+from trio_mcp.server.registry import TOOLS_CHANGED
 from trio_mcp.transports.stdio import transport as stdio
 
 NAMED = "mcp__s__echo"
@@ -110,7 +111,7 @@ async def test_opening_waits_ten_seconds_for_a_slow_server_whose_tools_follow(
         assert listed(gateway) == []
         assert 'server "s" is still starting: its tools will follow' in caplog.text
         changed = trio.Event()
-        gateway.listen("test", changed.set)
+        gateway.changes.listen(TOOLS_CHANGED, "test", changed.set)
         await changed.wait()
         assert trio.current_time() - began == pytest.approx(25)
         assert listed(gateway) == [NAMED]
@@ -144,7 +145,7 @@ async def test_the_tools_of_a_lost_server_are_gone_before_it_has_ended(
     async with open_gateway([server()]) as gateway:
         assert listed(gateway) == [NAMED]
         changed = trio.Event()
-        gateway.listen("test", changed.set)
+        gateway.changes.listen(TOOLS_CHANGED, "test", changed.set)
         began = trio.current_time()
         await changed.wait()
         assert listed(gateway) == []

@@ -193,7 +193,7 @@ async def test_nothing_is_left_behind() -> None:
         async with open_memory_connection(made, protocol=protocol) as connection, connection.watch_tools():
             await connection.call_tool("echo", {"text": "x"})
     assert trio.lowlevel.current_statistics().tasks_living == before
-    assert made._listeners == {}
+    assert len(made.changes) == 0
     gc.collect()
 
 

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .errors import SkippedToolError as SkippedToolError
     from .errors import ToolError as ToolError
     from .errors import ToolImportError as ToolImportError
+    from .errors import Unauthorized as Unauthorized
     from .errors import UnknownToolError as UnknownToolError
     from .functions.decorators import raw_tool as raw_tool
     from .functions.decorators import tool as tool
@@ -87,8 +88,10 @@ if TYPE_CHECKING:
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
+    from .server.http.app import HttpApp as HttpApp
     from .server.http.serving import asgi_app as asgi_app
     from .server.http.serving import serve_http as serve_http
+    from .server.limits import ServerLimits as ServerLimits
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import Context as Context
@@ -119,6 +122,7 @@ _HOMES = {
         "SkippedToolError",
         "ToolError",
         "ToolImportError",
+        "Unauthorized",
         "UnknownToolError",
     ),
     "models.content": ("Audio", "EmbeddedResource", "Image", "ResourceLink", "Text", "UnknownBlock"),
@@ -135,7 +139,9 @@ _HOMES = {
     "tools.context": ("Context",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "agents.agent": ("Agent", "AgentLike", "add_agent"),
+    "server.http.app": ("HttpApp",),
     "server.http.serving": ("asgi_app", "serve_http"),
+    "server.limits": ("ServerLimits",),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
     "gateway": ("open_gateway",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .redaction import NOTHING_SECRET, Redactor
 
@@ -182,6 +182,35 @@ class AuthError(MCPError):
         self.server = server
         self.status = status
         self.challenge = tuple(dict(part) for part in challenge)
+
+
+class Unauthorized(MCPError):  # noqa: N818 - HTTP's own word for it
+    """Your `authorize` refuses a request: raise it there, and the client gets the status and the challenge.
+
+    Args:
+        challenge: what WWW-Authenticate says: one challenge or several, each with the scheme under "scheme"
+            ("Bearer" where there is none) and its parameters. Without one it is "Bearer".
+        status: 401 where the client has to say who it is, 403 where that is known and not enough.
+
+    Raises:
+        ValueError: `status` is neither.
+
+    Example:
+        >>> async def authorize(headers):
+        ...     if headers.get("authorization") != "Bearer secret":
+        ...         raise Unauthorized({"scheme": "Bearer", "error": "invalid_token"})
+        ...     return "ada"
+    """
+
+    def __init__(
+        self, challenge: Mapping[str, str] | Sequence[Mapping[str, str]] = (), *, status: Literal[401, 403] = 401
+    ) -> None:
+        if status not in (401, 403):
+            raise ValueError(f"status: expected 401 or 403, got {status!r}")
+        super().__init__("authorization is required" if status == 401 else "this is not permitted")
+        several = [challenge] if isinstance(challenge, Mapping) else challenge
+        self.challenge = tuple(dict(part) for part in several)
+        self.status = status
 
 
 class ToolError(MCPError):

@@ -36,6 +36,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.server.registry import TOOLS_CHANGED
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 
@@ -519,7 +520,7 @@ async def test_names_from_earlier_calls_are_replaced_and_clients_hear_of_it_once
         nonlocal changes
         changes += 1
 
-    server.listen(changed, changed)
+    server.changes.listen(TOOLS_CHANGED, changed, changed)
 
     async def other(prompt: str) -> str:
         return "other"

@@ -315,7 +315,7 @@ async def test_a_cancel_right_behind_its_request_is_not_lost() -> None:
         )
         assert await client.silent()
         assert waiting.ended in ([], ["cancelled"])
-        assert client.service._running == {}
+        assert len(client.service.running) == 0
 
 
 async def test_a_cancel_goes_to_the_request_of_that_id_alone() -> None:

@@ -10,6 +10,9 @@ import trio
 from tests.exposing import ERAS, HANDSHAKE, META, modern, raw, text_of
 from trio_mcp import Context, RequestError, open_memory_connection, tool
 from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION
+from trio_mcp.server.feature import Feature, FeatureTable, Method, Request, Work
+from trio_mcp.server.features.table import FEATURES
+from trio_mcp.server.params import Params
 from trio_mcp.testing import open_functions
 
 LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
@@ -170,7 +173,7 @@ async def test_requests_right_behind_initialize_are_answered_in_one_chunk() -> N
         )
         answers = {answer["id"]: answer for answer in [await client.take() for _ in range(4)]}
         assert all("result" in answer for answer in answers.values())
-        client.service._session._server.add_tools(tool(nothing))
+        client.service.server.add_tools(tool(nothing))
         assert (await client.take())["method"] == "notifications/tools/list_changed"
 
 
@@ -262,22 +265,28 @@ async def test_structured_output_goes_to_legacy_clients_only_as_an_object() -> N
         assert [result["content"][0]["text"] for result in old] == ["5", '{"a":1}']
 
 
-async def test_an_internal_error_leaks_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with raw(nothing) as client:
-        await client.initialize()
+async def test_an_internal_error_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: Request[Params]) -> bytes:
+        raise ValueError("secret")
 
-        def fail(*_: Any) -> None:
+    def fail_later(_: Request[Params]) -> Work:
+        async def work() -> bytes:
             raise ValueError("secret")
 
-        monkeypatch.setattr("trio_mcp.server.dispatch.encode_result", fail)
-        for params in ({"name": "nothing"}, modern(name="nothing")):
-            error = (await client.request("tools/call", params))["error"]
-            assert error == {"code": -32603, "message": "internal error"}
-        monkeypatch.setattr(client.service._session._server, "page", fail)
-        assert (await client.request("tools/list"))["error"] == {"code": -32603, "message": "internal error"}
-    assert [record.exc_info is not None for record in caplog.records] == [True] * 3
+        return work
+
+    broken = (
+        Method(name="broken/now", params=Params, legacy=fail, modern=fail),
+        Method(name="broken/later", params=Params, legacy=fail_later, modern=fail_later),
+    )
+    features = FeatureTable([*FEATURES.features, Feature(methods=broken)])
+    async with raw(nothing, features=features) as client:
+        await client.initialize()
+        for method in ("broken/now", "broken/later"):
+            for params in ({}, modern()):
+                error = (await client.request(method, params))["error"]
+                assert error == {"code": -32603, "message": "internal error"}
+    assert [record.exc_info is not None for record in caplog.records] == [True] * 4
 
 
 async def test_a_remote_tool_whose_connection_is_gone_is_a_result_with_is_error() -> None:
@@ -306,7 +315,7 @@ async def test_a_remote_tool_that_its_server_does_not_know_any_more_is_a_result_
 
 async def test_a_subscription_is_acknowledged_first_and_tagged_with_its_own_id() -> None:
     async with raw(echo) as client:
-        server = client.service._session._server
+        server = client.service.server
         wanted = {"toolsListChanged": True, "promptsListChanged": True}
         for id_ in ("seven", 7):
             await client.ask("subscriptions/listen", modern(notifications=wanted), id_=id_)
@@ -327,7 +336,7 @@ async def test_a_subscription_to_nothing_of_this_server_is_acknowledged_and_sile
         for wanted in ({}, {"toolsListChanged": False}, {"toolsListChanged": 1}):
             await client.ask("subscriptions/listen", modern(notifications=wanted))
             assert (await client.take())["params"]["notifications"] == {}
-        client.service._session._server.add_tools(tool(nothing))
+        client.service.server.add_tools(tool(nothing))
         assert await client.silent()
 
 
@@ -339,14 +348,14 @@ async def test_a_subscription_without_an_object_is_invalid_params(wanted: Any) -
 
 async def test_a_subscription_ends_silently_when_it_is_cancelled() -> None:
     async with raw(echo) as client:
-        server = client.service._session._server
+        server = client.service.server
         id_ = await client.ask("subscriptions/listen", modern(notifications={"toolsListChanged": True}))
         await client.take()
         await client.tell("notifications/cancelled", {"requestId": id_})
         assert await client.silent()
         server.add_tools(tool(nothing))
         assert await client.silent()
-        assert server._listeners == {}
+        assert len(server.changes) == 0
 
 
 async def test_a_subscription_ends_with_a_result_when_the_server_ends() -> None:

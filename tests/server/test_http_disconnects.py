@@ -12,9 +12,11 @@ import trio
 from trio.testing import MockClock
 
 from tests.serving import Served, echo, serving, until
-from trio_mcp import Context, ProtocolError, Server, ToolServer, open_connection
-from trio_mcp.server.http.asgi import BODY_PACE, BODY_PATIENCE, Refusal, Request
-from trio_mcp.server.http.event_queue import MOST_BYTES, MOST_MESSAGES, EventQueue
+from trio_mcp import Context, ProtocolError, Server, ServerLimits, ToolServer, open_connection
+from trio_mcp.server.http.asgi import HttpRequest, Refusal
+from trio_mcp.server.http.event_queue import EventQueue
+
+LIMITS = ServerLimits()
 
 
 @attrs.frozen
@@ -80,7 +82,7 @@ async def test_a_client_that_hangs_up_on_a_subscription_is_forgotten() -> None:
             await line.begin_modern("subscriptions/listen", notifications={"toolsListChanged": True})
             await line.more(await line.head(), 1)
             await line.stream.aclose()
-        await until(lambda: not server._listeners)
+        await until(lambda: not len(server.changes))
 
 
 async def test_our_own_clients_cancel_reaches_the_handler() -> None:
@@ -120,23 +122,23 @@ async def test_who_reads_too_slowly_loses_news_and_never_the_answer(legacy: bool
     async with serving(chatter) as served:
         count, text = await _chat(served, legacy)
         assert text == "said it all"
-        assert MOST_MESSAGES <= count < 5_000
+        assert LIMITS.max_queued <= count < 5_000
 
 
-def test_a_mailbox_is_bounded_in_messages_and_in_bytes_and_keeps_what_must_not_be_lost() -> None:
+def test_an_event_queue_is_bounded_in_messages_and_in_bytes_and_keeps_what_must_not_be_lost() -> None:
     queue = EventQueue()
     queue.put(b"question", droppable=False)
-    for number in range(MOST_MESSAGES + 10):
+    for number in range(LIMITS.max_queued + 10):
         queue.put(b"%d" % number)
-    assert len(queue) == MOST_MESSAGES
-    queue.put(b"x" * (MOST_BYTES - 100))
-    assert len(queue) < MOST_MESSAGES
-    queue.put(b"y" * MOST_BYTES, droppable=False)
+    assert len(queue) == LIMITS.max_queued
+    queue.put(b"x" * (LIMITS.max_queued_bytes - 100))
+    assert len(queue) < LIMITS.max_queued
+    queue.put(b"y" * LIMITS.max_queued_bytes, droppable=False)
     queue.put(b"z" * 10, droppable=False)
     assert len(queue) == 3
 
 
-async def test_a_mailbox_that_is_closed_gives_what_it_has_and_takes_no_more() -> None:
+async def test_an_event_queue_that_is_closed_gives_what_it_has_and_takes_no_more() -> None:
     queue = EventQueue()
     assert queue.put(b"once", once=True)
     assert queue.put(b"once", once=True)
@@ -146,21 +148,19 @@ async def test_a_mailbox_that_is_closed_gives_what_it_has_and_takes_no_more() ->
     assert await queue.take() == b""
 
 
-async def test_a_client_that_says_nothing_more_half_way_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_mcp.server.http.asgi.BODY_PATIENCE", 0.1)
-    async with serving(echo) as served:
+async def test_a_client_that_says_nothing_more_half_way_is_sent_away() -> None:
+    async with serving(echo, limits=ServerLimits(body_patience=0.1, discard_patience=0.1)) as served:
         line = await served.connect()
         body = json.dumps(CALL).encode()
         head = f"POST /mcp HTTP/1.1\r\nhost: {line.host}\r\ncontent-length: {len(body)}\r\n\r\n"
         await line.stream.send_all(head.encode() + body[:10])
-        monkeypatch.setattr("trio_mcp.server.http.asgi.DISCARD_PATIENCE", 0.1)
         reply = await line.stream.receive_some(1000)
         assert reply.startswith(b"HTTP/1.1 408 ")
         while await line.stream.receive_some(1000):
             pass  # and the connection is closed
 
 
-@pytest.mark.parametrize(("size", "status", "periods"), [(1, 408, 3), (10 * BODY_PACE, 413, 5)])
+@pytest.mark.parametrize(("size", "status", "periods"), [(1, 408, 3), (10 * LIMITS.body_pace, 413, 5)])
 async def test_a_client_that_sends_byte_by_byte_is_sent_away_too(
     size: int, status: int, periods: int, autojump_clock: MockClock
 ) -> None:
@@ -168,11 +168,12 @@ async def test_a_client_that_sends_byte_by_byte_is_sent_away_too(
         await trio.sleep(10)
         return {"type": "http.request", "body": b"x" * size, "more_body": True}
 
-    assert BODY_PATIENCE == 30
-    request = Request({"method": "POST", "path": "/mcp"}, receive, receive)
+    assert LIMITS.body_patience == 30
+    limits = attrs.evolve(LIMITS, max_body=40 * LIMITS.body_pace)
+    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, receive, limits=limits)
     began = trio.current_time()
     with pytest.raises(Refusal) as caught:
-        await request.read_body(40 * BODY_PACE)
+        await request.read_body()
     assert (caught.value.status, round((trio.current_time() - began) / 10)) == (status, periods)
 
 

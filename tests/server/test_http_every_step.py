@@ -17,6 +17,7 @@ import trio
 
 from tests.exposing import HANDSHAKE, modern
 from trio_mcp import Context, ToolServer, asgi_app, tool
+from trio_mcp.server.http.app import HttpStatistics
 
 MOST_STEPS = 500
 
@@ -147,9 +148,8 @@ async def play(begin: Callable[[str], Exchange], watch: Watch, *, cancel: bool) 
                     exchange.hang_up()  # a subscription ends by that alone
             watch.act = None
             await trio.testing.wait_all_tasks_blocked()
-            assert (app.load.calls, app.load.streams, server._listeners) == (0, 0, {})
-            (session,) = app.sessions._sessions.values()
-            assert (session.is_in_use, session._listening) == (False, None)
+            assert app.statistics() == HttpStatistics(calls=0, streams=0, sessions=1, sessions_in_use=0)
+            assert len(server.changes) == 0
             assert trio.lowlevel.current_statistics().tasks_living == before
             await lifespan.to_app.send({"type": "lifespan.shutdown"})
     return exchange

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tracemalloc
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +10,17 @@ import pytest
 import trio
 
 from tests.serving import Line, echo, serving, until
-from trio_mcp import AuthError, Context, Server, ToolServer, asgi_app, open_connection
-from trio_mcp.server.http.asgi import Request
+from trio_mcp import (
+    AuthError,
+    Context,
+    Server,
+    ServerLimits,
+    ToolServer,
+    Unauthorized,
+    asgi_app,
+    open_connection,
+)
+from trio_mcp.server.http.asgi import HttpRequest
 from trio_mcp.server.http.origin import is_loopback
 
 
@@ -88,28 +96,30 @@ async def admit(headers: Mapping[str, str]) -> Any:
             return {"user": "ada"}
         case "weak":
             challenge = {"scheme": "Bearer", "error": "insufficient_scope", "scope": 'a "b'}
-            raise AuthError("mine", 403, [challenge])
-        case "odd":
-            raise AuthError("mine", 500, [])
+            raise Unauthorized(challenge, status=403)
+        case "several":
+            raise Unauthorized([{"scheme": "Bearer"}, {"scheme": "DPoP", "algs": "ES256"}])
+        case "broken":
+            raise RuntimeError("the secret database at 10.0.0.1 is down")
         case _:
-            raise RuntimeError("the secret database at 10.0.0.1 said no")
+            raise Unauthorized
 
 
-async def test_who_is_not_authorized_is_told_how_to_be(caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_is_not_authorized_is_told_how_to_be() -> None:
     async def name(context: Context) -> str:
         return str(context.principal["user"])
 
-    caplog.set_level(logging.INFO, "trio_mcp.server")
     async with serving(name, authorize=admit) as served:
         line = await served.connect()
         for method, body in (("POST", b"{}"), ("GET", b""), ("DELETE", b"")):
             refused = await line.ask(method, body)
             assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
-            assert b"secret" not in refused.body
+            assert refused.body == b"authorization is required"
         weak = await line.ask("POST", b"{}", authorization="Bearer weak")
         assert weak.status == 403
         assert weak.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="a b"'
-        assert (await line.ask("POST", b"{}", authorization="Bearer odd")).status == 401
+        several = await line.ask("POST", b"{}", authorization="Bearer several")
+        assert several.headers["www-authenticate"] == 'DPoP algs="ES256"'  # the last of two headers
         fields: dict[str, str | None] = {"authorization": "Bearer good"}
         good = await line.modern("tools/call", name="name", arguments={}, headers=fields)
         assert good.result["content"][0]["text"] == "ada"
@@ -121,12 +131,30 @@ async def test_who_is_not_authorized_is_told_how_to_be(caplog: pytest.LogCapture
             async with open_connection(Server("s", url=served.url, bearer_token="bad")):
                 pass
         assert caught.value.challenge == ({"scheme": "Bearer"},)
-    assert "secret" not in caplog.text
+
+
+async def test_an_authorize_that_fails_lets_nobody_in_and_is_told_to_the_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(echo, authorize=admit) as served:
+        failed = await (await served.connect()).ask("POST", b"{}", authorization="Bearer broken")
+    assert (failed.status, failed.body) == (500, b"internal error")
+    assert "www-authenticate" not in failed.headers
+    (record,) = caplog.records
+    assert "the secret database" in caplog.text
+    assert record.exc_info is not None
+
+
+def test_unauthorized_is_401_or_403() -> None:
+    assert str(Unauthorized()) == "authorization is required"
+    assert (Unauthorized({"scheme": "Basic"}).challenge, Unauthorized().challenge) == (({"scheme": "Basic"},), ())
+    with pytest.raises(ValueError, match="status: expected 401 or 403, got 500"):
+        Unauthorized(status=500)  # type: ignore[arg-type]
 
 
 async def test_what_a_challenge_says_cannot_break_its_header() -> None:
     async def refuse(headers: Mapping[str, str]) -> None:
-        raise AuthError("mine", 401, [{"scheme": "Be\r\narer", "max_age\n": 5}])  # type: ignore[dict-item]
+        raise Unauthorized([{"scheme": "Be\r\narer", "max_age\n": 5}])  # type: ignore[dict-item]
 
     async with serving(echo, authorize=refuse) as served:
         refused = await (await served.connect()).ask("POST", b"{}")
@@ -172,10 +200,11 @@ async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
         pieces -= 1
         return {"type": "http.request", "body": b"%02d" % (pieces % 97), "more_body": pieces > 0}
 
-    request = Request({"method": "POST", "path": "/mcp"}, receive, receive)
+    limits = ServerLimits(max_body=40_000)
+    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, receive, limits=limits)
     tracemalloc.start()
     try:
-        body = await request.read_body(40_000)
+        body = await request.read_body()
         assert tracemalloc.get_traced_memory()[1] < 10 * len(body)
     finally:
         tracemalloc.stop()

@@ -20,17 +20,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.exposing import META
+from trio_mcp import ServerLimits
+from trio_mcp.server.features.table import FEATURES
 from trio_mcp.server.http.asgi import Refusal
-from trio_mcp.server.http.body import LARGEST_ODD, read_post
+from trio_mcp.server.http.body import read_post
 
 #: Seconds for one answer: far above what any takes, since a hang takes longer.
 PATIENCE = 20
+MAX_ODD_JSON = ServerLimits().max_odd_json
 
 PROGRAM = """
 import trio
 from functools import partial
-from trio_mcp.server.http import serving
-from trio_mcp import Context, ToolServer, raw_tool, serve_http, tool
+from trio_mcp import Context, ServerLimits, ToolServer, raw_tool, serve_http, tool
 
 @tool
 async def echo(text: str = "", context: Context = None) -> str:
@@ -41,11 +43,12 @@ schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-h
 server = ToolServer("s")
 server.add_tools(echo, raw_tool("routed", "r", schema, lambda arguments: arguments.decode("utf-8", "replace")))
 
-serving.KEEP_ALIVE = 0.2  # so long a connection is kept whose client has closed
+# So long a connection is kept whose client has closed.
+limits = ServerLimits(connection_idle=0.2, max_body=100_000)
 
 async def main():
     async with trio.open_nursery() as nursery:
-        print(await nursery.start(partial(serve_http, server, port=0, max_body=100_000)), flush=True)
+        print(await nursery.start(partial(serve_http, server, port=0, limits=limits)), flush=True)
 
 trio.run(main)
 """
@@ -219,23 +222,23 @@ def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, i
 def test_what_is_odd_and_long_is_refused_before_it_holds_up_everybody(end: bytes) -> None:
     """What msgspec does not read takes Python fifty times as long."""
     message = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[%b%b]}}'
-    assert read_post(message % (b"{}," * 10 * LARGEST_ODD, b"{}"))[0][0].id == 1
+    assert read_post(message % (b"{}," * 10 * MAX_ODD_JSON, b"{}"), FEATURES)[0][0].id == 1
     for text in (message, b"[%b]" % message):
         began = time.monotonic()
         with pytest.raises(Refusal) as caught:
-            read_post(text % (b"{}," * 3 * LARGEST_ODD, end))
+            read_post(text % (b"{}," * 3 * MAX_ODD_JSON, end), FEATURES)
         assert caught.value.status == 400
         assert time.monotonic() - began < 1
 
 
 def test_a_long_message_of_a_wrong_shape_is_no_request() -> None:
-    long = " " * LARGEST_ODD
+    long = " " * MAX_ODD_JSON
     for message in ({"id": True, "method": "x"}, {"id": 1, "method": 5}, [1], [{"id": True, "method": "x"}]):
         with pytest.raises(Refusal) as caught:
-            read_post((json.dumps(message) + long).encode())
+            read_post((json.dumps(message) + long).encode(), FEATURES)
         assert b"-32600" in caught.value.body
     with pytest.raises(Refusal) as caught:
-        read_post(json.dumps({**CALL, "params": []}).encode() + long.encode())
+        read_post(json.dumps({**CALL, "params": []}).encode() + long.encode(), FEATURES)
     assert b"-32602" in caught.value.body
 
 

@@ -13,8 +13,7 @@ import trio
 
 from tests.conftest import open_descriptors
 from tests.serving import Served, echo, serving, until
-from trio_mcp import Server, ToolServer, asgi_app, open_connection, serve_http, tool
-from trio_mcp.server.http import app as app_module
+from trio_mcp import Server, ServerLimits, ToolServer, asgi_app, open_connection, serve_http, tool
 
 
 def server_of(*functions: Any) -> ToolServer:
@@ -145,9 +144,7 @@ async def test_a_stop_that_came_before_the_start_ends_it_at_once() -> None:
         await serve_http(server_of(echo), port=0, stop=stop)
 
 
-async def test_stopping_ends_what_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("app", "http"):
-        monkeypatch.setattr(f"trio_mcp.server.{module}.STOP_GRACE", 0.3)
+async def test_stopping_ends_what_does_not_end_itself() -> None:
     ended: list[str] = []
 
     async def wait(who: str) -> None:
@@ -156,7 +153,7 @@ async def test_stopping_ends_what_does_not_end_itself(monkeypatch: pytest.Monkey
         finally:
             ended.append(who)
 
-    async with serving(wait, limit=10) as served:
+    async with serving(wait, limit=10, limits=ServerLimits(stop_grace=0.3)) as served:
         modern, legacy = await served.connect(), await served.connect()
         await legacy.initialize()
         await modern.begin_modern("tools/call", name="wait", arguments={"who": "modern"})
@@ -171,12 +168,9 @@ async def flood() -> str:
     return "x" * 30_000_000
 
 
-async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop() -> None:
     """Hypercorn shields its sends: a full socket would hold it until the client has read."""
-    for module in ("app", "http"):
-        monkeypatch.setattr(f"trio_mcp.server.{module}.STOP_GRACE", 0.3)
-
-    async with serving(flood) as served:
+    async with serving(flood, limits=ServerLimits(stop_grace=0.3)) as served:
         line = await served.connect()
         await line.begin_modern("tools/call", name="flood", arguments={})
         await line.head()
@@ -237,7 +231,7 @@ async def test_an_app_may_live_more_than_once() -> None:
                 await app(scope("/mcp"), exchange.receive.receive, exchange.send)
                 assert exchange.sent[0]["status"] == 200
                 await lifespan.to_app.send({"type": "lifespan.shutdown"})
-        assert len(app.sessions) == 0
+        assert app.statistics().sessions == 0
 
 
 async def test_what_is_no_http_is_declined() -> None:
@@ -300,8 +294,8 @@ async def test_without_a_lifespan_calls_of_the_legacy_era_end_with_their_request
             assert not ended.is_set()
             await exchange.to_app.send({"type": "http.disconnect"})
             await ended.wait()
-    assert app.load.calls == 0
-    app.sessions.close()
+    assert app.statistics().calls == 0
+    assert app.statistics().sessions_in_use == 0
 
 
 def test_another_event_loop_is_told_what_is_needed() -> None:
@@ -330,17 +324,3 @@ async def test_a_missing_hypercorn_is_told_with_the_extra(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "hypercorn.trio", None)
     with pytest.raises(RuntimeError, match=r"trio-mcp\[server\]"):
         await serve_http(server_of(echo))
-
-
-async def test_what_nobody_has_foreseen_is_logged_and_tells_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def explode(*args: Any) -> None:
-        raise RuntimeError("the inside")
-
-    monkeypatch.setattr(app_module, "read_post", explode)
-    async with serving(echo) as served:
-        line = await served.connect()
-        reply = await line.modern("tools/list")
-        assert (reply.status, reply.body) == (500, b"internal error")
-    assert "the inside" in caplog.text

@@ -371,6 +371,16 @@ async def test_batches_are_for_the_one_revision_that_has_them() -> None:
             assert [answer["error"]["code"] for answer in nested.json] == [-32600] * times
 
 
+async def test_of_two_requests_of_one_id_in_a_batch_the_second_is_refused() -> None:
+    async with serving(echo) as served:
+        old = await begun(served, "2025-03-26")
+        batch = [call("echo", 1), call("echo", 1)]
+        reply = await old.ask("POST", json.dumps(batch).encode(), accept="application/json")
+        assert ["result" in answer for answer in reply.json] == [False, True]
+        assert reply.json[0]["error"] == {"code": -32600, "message": "request 1 is still running"}
+        assert (await old.legacy("ping")).status == 200
+
+
 async def test_an_idle_session_ends_and_one_in_use_does_not() -> None:
     gate = Gate()
     async with serving(gate.wait, session_idle=0.3) as served:

@@ -28,10 +28,10 @@ from tests.serving import Line  # noqa: E402 - run as a script, the tests are no
 PROGRAM = """
 import gc, os, sys, trio
 from functools import partial
-from trio_mcp import Context, ToolServer, serve_http, tool
-from trio_mcp.server.http import app, legacy, serving
+from trio_mcp import Context, HttpApp, ServerLimits, ToolServer, serve_http, tool
+from trio_mcp.server.http import legacy
 
-serving.KEEP_ALIVE = float(sys.argv[1])  # so long a connection is kept whose client has closed
+limits = ServerLimits(connection_idle=float(sys.argv[1]))  # so long a connection is kept whose client has closed
 
 @tool
 async def echo(text: str) -> str:
@@ -47,11 +47,12 @@ async def report(text: str, context: Context) -> str:
 @tool
 async def statistics() -> dict[str, int]:
     gc.collect()
-    (found,) = (one for one in gc.get_objects() if isinstance(one, app.HttpApp))
+    (found,) = (one for one in gc.get_objects() if isinstance(one, HttpApp))
+    counts = found.statistics()
     return {
-        "calls": found.load.calls - 1,
-        "streams": found.load.streams,
-        "sessions": len(found.sessions),
+        "calls": counts.calls - 1,
+        "streams": counts.streams,
+        "sessions": counts.sessions,
         "session objects": sum(isinstance(one, legacy.HttpSession) for one in gc.get_objects()),
         "tasks": trio.lowlevel.current_statistics().tasks_living,
         "descriptors": len(os.listdir("/dev/fd")),
@@ -63,7 +64,7 @@ server.add_tools(echo, report, statistics)
 
 async def main():
     async with trio.open_nursery() as nursery:
-        print(await nursery.start(partial(serve_http, server, port=0)), flush=True)
+        print(await nursery.start(partial(serve_http, server, port=0, limits=limits)), flush=True)
 
 trio.run(main)
 """

@@ -352,5 +352,5 @@ async def test_a_client_that_is_gone_is_told_nothing_more() -> None:
     for era in ERAS:
         async with open_memory_connection(server, protocol=era) as connection, connection.watch_tools():
             pass
-    assert server._listeners == {}
+    assert len(server.changes) == 0
     server.add_tools(named("b"))

@@ -12,9 +12,10 @@ import trio
 
 from tests.exposing import Client, raw, text_of
 from tests.far_end import Message
-from trio_mcp import Context, RequestError, ToolServer, tool
-from trio_mcp.server.request_state import EXPIRY, RequestState, digest
+from trio_mcp import Context, RequestError, ServerLimits, ToolServer, tool
+from trio_mcp.server.request_state import RequestState, digest
 
+EXPIRY = ServerLimits().request_state_expiry
 KEY = b"k" * 32
 FORM = {"elicitation": {"form": {}}}
 BOTH = {**FORM, "sampling": {}}
@@ -84,20 +85,20 @@ def question(answer: Message) -> tuple[str, dict[str, Any], str]:
 
 def test_a_state_gives_back_what_was_sealed() -> None:
     answers = {"a": {"x": [1.5, None, "é\ud800"]}, "b": None}
-    rounds = RequestState(KEY)
+    rounds = RequestState(KEY, expiry=EXPIRY)
     assert rounds.verify("call", rounds.sign("call", answers)) == answers
 
 
 def test_another_process_with_the_same_key_reads_it_and_one_with_another_does_not() -> None:
-    state = RequestState(KEY).sign("call", {})
-    assert RequestState(KEY).verify("call", state) == {}
+    state = RequestState(KEY, expiry=EXPIRY).sign("call", {})
+    assert RequestState(KEY, expiry=EXPIRY).verify("call", state) == {}
     with pytest.raises(RequestError, match="requestState is not what this server gave"):
-        RequestState(b"x" * 32).verify("call", state)
+        RequestState(b"x" * 32, expiry=EXPIRY).verify("call", state)
 
 
 def test_a_state_is_good_for_ten_minutes() -> None:
     now = 1000.0
-    rounds = RequestState(KEY, lambda: now)
+    rounds = RequestState(KEY, expiry=EXPIRY, clock=lambda: now)
     state = rounds.sign("call", {})
     now += EXPIRY
     assert (EXPIRY, rounds.verify("call", state)) == (600, {})
@@ -108,7 +109,7 @@ def test_a_state_is_good_for_ten_minutes() -> None:
 
 
 def test_a_state_belongs_to_its_call() -> None:
-    rounds = RequestState(KEY)
+    rounds = RequestState(KEY, expiry=EXPIRY)
     with pytest.raises(RequestError, match="requestState belongs to another call"):
         rounds.verify("other", rounds.sign("call", {}))
 
@@ -116,11 +117,11 @@ def test_a_state_belongs_to_its_call() -> None:
 @pytest.mark.parametrize("state", ["", ".", "x", "é\ud800", "a.b", ".".join(["QQ==", "0" * 64])])
 def test_anything_else_is_no_state(state: str) -> None:
     with pytest.raises(RequestError, match="requestState is not what this server gave"):
-        RequestState(KEY).verify("call", state)
+        RequestState(KEY, expiry=EXPIRY).verify("call", state)
 
 
 def test_every_changed_character_is_noticed() -> None:
-    rounds = RequestState(KEY)
+    rounds = RequestState(KEY, expiry=EXPIRY)
     state = rounds.sign("call", {"a": {"action": "decline"}})
     for index, character in enumerate(state):
         changed = state[:index] + ("A" if character != "A" else "B") + state[index + 1 :]
@@ -251,10 +252,12 @@ async def test_a_state_whose_content_was_exchanged_is_invalid_params() -> None:
         assert (await ask(client, {}, state))["error"]["code"] == -32602
 
 
-async def test_a_state_that_has_expired_is_invalid_params(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with raw(greet) as client:
-        monkeypatch.setattr("trio_mcp.server.request_state.EXPIRY", -1)
+async def test_a_state_that_has_expired_is_invalid_params() -> None:
+    now = 1000.0
+    limits = ServerLimits(request_state_expiry=60)
+    async with raw(greet, limits=limits, clock=lambda: now) as client:
         key, _, state = question(await ask(client))
+        now += 61
         error = (await ask(client, {key: accept(name="Ada")}, state))["error"]
         assert error == {"code": -32602, "message": "requestState has expired"}
 

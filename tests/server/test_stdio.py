@@ -17,8 +17,7 @@ import pytest
 import trio_mcp
 from tests.child import Child, call, line, parsed, text_of
 from tests.exposing import HANDSHAKE
-from trio_mcp import ToolServer, serve_stdio
-from trio_mcp.server.stdio import EOF_GRACE
+from trio_mcp import ServerLimits, ToolServer, serve_stdio
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
@@ -28,6 +27,7 @@ pytestmark = [
 ROOT = Path(trio_mcp.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PROGRAM = (sys.executable, "-m", "tests.server.stdio_program")
+EOF_GRACE = ServerLimits().eof_grace
 PATIENCE = 30  # seconds: a slow shared machine
 BOUND = 2.0  # seconds that a process gets to end by itself, on top of what it is given
 

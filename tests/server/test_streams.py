@@ -13,9 +13,10 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 
 from tests.exposing import HANDSHAKE, Client, modern
 from tests.far_end import EndOfInput, byte_by_byte
-from trio_mcp import ToolServer, tool
-from trio_mcp.server.stdio import EOF_GRACE
+from trio_mcp import ServerLimits, ToolServer, tool
 from trio_mcp.server.streams import StreamService
+
+EOF_GRACE = ServerLimits().eof_grace
 
 
 async def echo(text: str) -> str:
@@ -252,7 +253,7 @@ async def test_a_tool_that_fails_while_the_server_ends_does_not_fail_the_server(
 
 async def test_two_clients_of_one_server_know_nothing_of_one_another() -> None:
     async with serving() as (one, _):
-        server = one.service._session._server
+        server = one.service.server
         ours, theirs = memory_stream_pair()
         async with trio.open_nursery() as nursery:
             service = StreamService(server, theirs, theirs, grace=1)
@@ -273,5 +274,5 @@ async def test_the_repr_tells_what_runs() -> None:
         await client.ask("tools/call", {"name": "forever"})
         await wait_all_tasks_blocked()
         assert repr(client.service) == (
-            "<StreamService of <Session of <ToolServer 'server', 3 tools>, 2025-11-25>, 1 running>"
+            "<StreamService of <ClientState at <ToolServer 'server', 3 tools>, 2025-11-25>, 1 running>"
         )

@@ -29,13 +29,13 @@ def serve(
 ) -> int:
     """Serve tools over stdin and stdout, until the client closes, or over HTTP.
 
-    SIGTERM and SIGINT stop it: what runs may end, within some seconds. The working directory is on sys.path, so
-    that a module beside you is found. Over HTTP the environment's TRIO_MCP_SIGNING_KEY, at least 16 bytes, is
-    shared by all processes that serve the same clients.
+    SIGTERM and SIGINT stop the server: running calls get some seconds to finish. The working directory is on
+    sys.path, so that a module in it is found. Over HTTP, all processes that serve the same clients share the
+    environment variable TRIO_MCP_SIGNING_KEY, at least 16 bytes.
     """
     address = None if http is None else Address.parse(http)
-    with redirect_stdout(sys.stderr):  # what the module prints is not for the client
-        server = _found(target)
+    with redirect_stdout(sys.stderr):  # stdout belongs to the client alone
+        server = _load_server(target)
     trio.run(_serve, server, address)
     return 0
 
@@ -45,11 +45,11 @@ async def _serve(server: ToolServer, address: Address | None) -> None:
         await serve_at(address, server, stop)
 
 
-def _found(target: str) -> ToolServer:
-    """The server that MODULE:TOOLS means.
+def _load_server(target: str) -> ToolServer:
+    """The server that MODULE:TOOLS names.
 
     Raises:
-        CommandError: there is no such thing, and why.
+        CommandError: the module cannot be imported, or has no such tools; the text says why.
     """
     module_name, colon, path = target.partition(":")
     if not module_name or not colon or not path:
@@ -91,7 +91,7 @@ def _found(target: str) -> ToolServer:
 
 def _failed(module_name: str, error: BaseException) -> str:
     said = f"importing {module_name} failed: {type(error).__name__}: {error}"
-    if isinstance(error, SyntaxError):  # it says itself where, and the traceback ends in the import system
+    if isinstance(error, SyntaxError):  # its text has the line, and its traceback ends in the import system
         return said
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{said} ({os.path.basename(where.filename)}:{where.lineno})"

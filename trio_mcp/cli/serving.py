@@ -1,4 +1,4 @@
-"""Where a command serves: over stdin and stdout, or at an HTTP address."""
+"""Serves a ToolServer for a command: over stdin and stdout, or at an HTTP address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ HttpOption = Annotated[
     Parameter(name="--http", help="Serve over HTTP there, [HOST:]PORT, instead of over stdin and stdout."),
 ]
 
-#: Processes behind one load balancer share it: any of them can go on with a call that another one began.
+#: The variable of the signing key. Processes behind one load balancer share the key, so that any of them can
+#: continue a call that another one began.
 KEY_VARIABLE = "TRIO_MCP_SIGNING_KEY"
 
 
@@ -39,10 +40,10 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """What `[HOST:]PORT` means.
+        """The address that `[HOST:]PORT` names.
 
         Raises:
-            CommandError: it is no such address.
+            CommandError: the text is no such address.
         """
         host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
@@ -59,7 +60,7 @@ async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event
     """
     try:
         if address is None:
-            if sys.stdin is not None and sys.stdin.isatty():  # whoever typed this sees nothing else
+            if sys.stdin is not None and sys.stdin.isatty():  # a person typed this, and would see nothing else
                 note(f"{server.name} waits for a client on stdin and stdout; Ctrl-C ends it")
             await serve_stdio(server, stop=stop)
         else:

@@ -1,342 +1,115 @@
-"""One request in, one answer out, in both eras. Knows no transport: what carries its words is a `Peer`.
+"""One request in, one answer out, in both eras. Looks methods up in a table, and knows none itself.
 
-A `Session` is one client. A request that carries the metadata of the modern era is judged by that alone; without
-it the session must have begun with `initialize` (legacy). Both may be mixed on one stream.
+A request that carries the metadata of the modern era is judged by that alone; without it the client must have
+begun with `initialize` (legacy). Both may be mixed on one stream.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import trio
-
-from ..errors import InvalidArgumentsError, ProtocolError, RequestError
-from ..models.result import ToolResult
-from ..protocol.messages import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
-    Id,
-    decode_json,
-    encode_any,
-    encode_json,
-)
-from ..protocol.revisions import (
-    LEGACY_VERSIONS,
-    META_CAPABILITIES,
-    META_CLIENT_INFO,
-    META_LOG_LEVEL,
-    META_SERVER_INFO,
-    META_SUBSCRIPTION,
-    META_VERSION,
-    Era,
-)
-from ..tools.context import LEVELS, CallContext
-from ..tools.failures import failure_text
-from ..tools.tool import Tool
-from .call_context import LegacyCall, ModernCall, Peer
-from .params import SUPPORTED, Params, check_modern, read_params
-from .registry import ToolServer
-from .request_state import RequestState, digest
-from .results import encode_result
+from ..errors import RequestError
+from ..protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
+from ..protocol.revisions import META_VERSION, Era
+from .client_state import ClientState
+from .feature import FeatureTable, Method, Peer, Request, Work
+from .params import Params, check_modern, read_meta
 
 logger = logging.getLogger("trio_mcp.server")
 
-#: What is left to do for a request: gives the encoded result, or raises RequestError.
-Work = Callable[[], Awaitable[bytes]]
+#: What is left to be awaited for a request: gives the answer, and raises nothing but a cancel.
+Answering = Callable[[], Awaitable[bytes | RequestError]]
 
-#: What a modern client can ask for.
-MODERN_METHODS = frozenset({"server/discover", "subscriptions/listen", "tools/call", "tools/list"})
-
-_OFFERED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
 #: The one revision in which a client may send several messages as one (basic, "Batching").
 _WITH_BATCHES = "2025-03-26"
 
 
-class Session:
-    """One client of a `ToolServer`.
+class Dispatcher:
+    """Carries out the requests of one client, or of all modern ones, with the features of a table."""
 
-    `announce` sends a notification that belongs to no request: legacy clients hear of list changes so.
-    `signing_key` takes the place of the server's own.
-
-    Requests of the modern era leave nothing behind in it: clients of that era may share one.
-    """
-
-    def __init__(
-        self,
-        server: ToolServer,
-        announce: Callable[[str, bytes], None],
-        *,
-        signing_key: bytes | None = None,
-    ) -> None:
-        self._server = server
-        self._announce = announce
-        self._request_state = RequestState(signing_key or server.signing_key)
-        self._version: str | None = None  # legacy: as agreed on in `initialize`
-        self._client_info: dict[str, Any] | None = None
-        self._capabilities: dict[str, Any] = {}
-        self._level = "info"
-        self._closing = trio.Event()
+    def __init__(self, client: ClientState, features: FeatureTable) -> None:
+        self.client = client
+        self._features = features
+        self._methods = features.methods
 
     def __repr__(self) -> str:
-        return f"<Session of {self._server!r}, {self._version or 'no initialize'}>"
+        return f"<Dispatcher for {self.client!r}>"
 
     @property
     def takes_batches(self) -> bool:
         """Whether this client may send an array of messages."""
-        return self._version == _WITH_BATCHES
+        return self.client.version == _WITH_BATCHES
 
-    def initialized(self) -> None:
-        """The client has said that it is ready: from now on it hears of list changes."""
-        if self._version is not None and not self._closing.is_set():
-            self._server.listen(self, lambda: self._announce("notifications/tools/list_changed", b"{}"))
+    def notified(self, method: str, params: bytes) -> None:
+        """The client has sent a notification."""
+        self._features.notified(self.client, method, params)
 
-    def close(self) -> None:
-        """The client will send nothing more: subscriptions end, with an answer."""
-        self._server.unlisten(self)
-        self._closing.set()
+    def begin(self, id_: Id, method: str, params: bytes, peer: Peer) -> bytes | RequestError | Answering:
+        """Begin to carry out a request: the answer, or what has to be awaited for it.
 
-    def begin(self, id_: Id, method: str, params: bytes, peer: Peer) -> bytes | Work:
-        """Begin to carry out a request: the encoded result, or what has to be awaited for it.
-
-        Does not block. What a request changes in the session it changes here, in the order of the wire: a client
-        may send its calls right behind `initialize`.
-
-        Raises:
-            RequestError: what the client is told instead.
+        Does not block. What a request changes in the client's state it changes here, in the order of the wire: a
+        client may send its calls right behind `initialize`.
         """
-        with _told(method):
-            found = read_params(params)
-            meta = found.meta or {}
-            if META_VERSION in meta:
-                check_modern(meta)
-                return self._begin_modern(id_, method, found, meta, peer)
-            return self._begin_legacy(method, found, meta, peer)
+        try:
+            entry = self._methods.get(method)
+            found = (read_meta if entry is None else entry.read)(params)
+            if found.meta is not None and META_VERSION in found.meta:
+                check_modern(found.meta)
+                return self._begin(id_, method, entry, found, peer, "modern")
+            return self._begin(id_, method, entry, found, peer, "legacy")
+        except Exception as error:  # noqa: BLE001 - becomes the answer
+            return _as_answer(method, error)
 
-    def begin_checked(self, id_: Id, method: str, params: Params, peer: Peer, era: Era) -> bytes | Work:
-        """`begin` for whoever has read the params, and in the modern era has checked the metadata."""
-        with _told(method):
-            meta = params.meta or {}
-            if era == "modern":
-                return self._begin_modern(id_, method, params, meta, peer)
-            return self._begin_legacy(method, params, meta, peer)
+    def begin_checked(
+        self, id_: Id, method: str, params: Params, peer: Peer, era: Era
+    ) -> bytes | RequestError | Answering:
+        """`begin` for a caller that has read the params, and in the modern era has checked the metadata."""
+        try:
+            return self._begin(id_, method, self._methods.get(method), params, peer, era)
+        except Exception as error:  # noqa: BLE001 - becomes the answer
+            return _as_answer(method, error)
 
-    def _begin_modern(
-        self, id_: Id, method: str, params: Params, meta: dict[str, Any], peer: Peer
-    ) -> bytes | Work:
-        if method == "tools/call":
-            return self._call_modern(params, meta, peer)
-        if method == "tools/list":
-            return self._list(params, "modern")
-        if method == "subscriptions/listen":
-            return self._listen(id_, params, peer)
-        if method == "server/discover":
-            return self._discover()
-        raise _not_found(method)
-
-    def _begin_legacy(self, method: str, params: Params, meta: dict[str, Any], peer: Peer) -> bytes | Work:
-        if method == "initialize":
-            return self._initialize(params)
-        if method == "ping":
-            return b"{}"
-        if self._version is None:
+    def _begin(
+        self, id_: Id, name: str, method: Method[Any] | None, params: Params, peer: Peer, era: Era
+    ) -> bytes | Answering:
+        client = self.client
+        if client.version is None and era == "legacy" and (method is None or method.needs_initialize):
             raise RequestError(
                 INVALID_PARAMS, f"params._meta lacks {META_VERSION}, and there was no initialize before"
             )
-        if method == "tools/call":
-            call = LegacyCall(peer, meta, self._client_info, self._capabilities, self._level)
-            return partial(self._finish_legacy, self._tool(params), params, call)
-        if method == "tools/list":
-            return self._list(params, "legacy")
-        if method == "logging/setLevel":
-            if params.level not in LEVELS:
-                raise RequestError(INVALID_PARAMS, f"level: expected one of {', '.join(LEVELS)}")
-            self._level = params.level
-            return b"{}"
-        raise _not_found(method)
-
-    def _initialize(self, params: Params) -> bytes:
-        # basic/lifecycle: "If the server supports the requested protocol version, it MUST respond with the same
-        # version. Otherwise, the server MUST respond with another protocol version it supports."
-        wanted = params.protocol_version
-        if not isinstance(wanted, str):
-            raise RequestError(INVALID_PARAMS, "protocolVersion: expected a string")
-        self._version = wanted if wanted in LEGACY_VERSIONS else LEGACY_VERSIONS[0]
-        self._client_info = params.client_info if isinstance(params.client_info, dict) else None
-        self._capabilities = params.capabilities if isinstance(params.capabilities, dict) else {}
-        return encode_json(
-            {
-                "protocolVersion": self._version,
-                "capabilities": _OFFERED,
-                "serverInfo": self._server.info,
-                **self._instructions,
-            }
-        )
-
-    def _discover(self) -> bytes:
-        return encode_json(
-            {
-                "supportedVersions": SUPPORTED,
-                "capabilities": _OFFERED,
-                **self._instructions,
-                "ttlMs": 0,
-                "cacheScope": "private",
-                **self._modern_members,
-            }
-        )
-
-    def _list(self, params: Params, era: Era) -> bytes:
-        if params.cursor is not None and not isinstance(params.cursor, str):
-            raise RequestError(INVALID_PARAMS, "cursor: expected a string")
-        page = self._server.page(params.cursor, era)
-        if page is None:
-            raise RequestError(INVALID_PARAMS, "cursor: not one of this server's")
-        return page
-
-    def _listen(self, id_: Id, params: Params, peer: Peer) -> Work:
-        wanted = params.notifications
-        if not isinstance(wanted, dict):
-            raise RequestError(INVALID_PARAMS, "notifications: expected an object")
-        meta = {META_SUBSCRIPTION: id_}
-        accepted = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
-        # utilities/subscriptions: the acknowledgement is the first message of a subscription.
-        peer.notify(
-            "notifications/subscriptions/acknowledged", encode_any({"notifications": accepted, "_meta": meta})
-        )
-        key = object()
-        if accepted:
-            changed = encode_any({"_meta": meta})
-            self._server.listen(key, lambda: peer.notify("notifications/tools/list_changed", changed))
-
-        async def wait() -> bytes:
-            try:
-                await self._closing.wait()
-            finally:
-                self._server.unlisten(key)
-            return encode_any({"resultType": "complete", "_meta": {**meta, META_SERVER_INFO: self._server.info}})
-
-        return wait
-
-    # --- calls
-
-    def _tool(self, params: Params) -> Tool:
-        if not isinstance(params.name, str):
-            raise RequestError(INVALID_PARAMS, "name: expected a string")
-        tool = self._server.find(params.name)
-        if tool is None:
-            raise RequestError(INVALID_PARAMS, f'unknown tool "{params.name}"')
-        return tool
-
-    async def _finish_legacy(self, tool: Tool, params: Params, call: LegacyCall) -> bytes:
-        with _told("tools/call"):
-            return encode_result(await self._run(tool, params, call), "legacy", self._server)
-
-    def _call_modern(self, params: Params, meta: dict[str, Any], peer: Peer) -> Work:
-        tool = self._tool(params)
-        call = ModernCall(
-            peer,
-            meta,
-            meta.get(META_CLIENT_INFO),
-            meta[META_CAPABILITIES],
-            meta.get(META_LOG_LEVEL),
-            answers=self._answers(params, peer.principal),
-            preset_answers=_given(params),
-        )
-        return partial(self._finish_modern, tool, params, call)
-
-    async def _finish_modern(self, tool: Tool, params: Params, call: ModernCall) -> bytes:
-        with _told("tools/call"):
-            with call.scope:
-                result = await self._run(tool, params, call)
-            if call.missing is not None:
-                raise RequestError(
-                    MISSING_CLIENT_CAPABILITY,
-                    f"the client does not offer {call.missing}",
-                    {"requiredCapabilities": {call.missing: {}}},
-                )
-            if call.questions:
-                return encode_any(
-                    {
-                        **self._modern_members,
-                        "resultType": "input_required",
-                        "inputRequests": call.questions,
-                        "requestState": self._request_state.sign(_digest(params, call.principal), call.state),
-                    }
-                )
-            return encode_result(result, "modern", self._server)
-
-    def _answers(self, params: Params, principal: Any) -> dict[str, Any]:
-        """The answers so far by question; None where one was asked and is not answered yet.
-
-        Only what was asked counts (basic/patterns/mrtr: unknown keys are ignored), and only in the one call.
-        """
-        if params.request_state is None:
-            return {}
-        if not isinstance(params.request_state, str):
-            raise RequestError(INVALID_PARAMS, "requestState: expected a string")
-        answers = self._request_state.verify(_digest(params, principal), params.request_state)
-        given = _given(params)
-        for key, answer in answers.items():
-            if answer is None and isinstance(given.get(key), dict):
-                answers[key] = given[key]
-        return answers
-
-    async def _run(self, tool: Tool, params: Params, call: CallContext) -> ToolResult:
-        """Run a tool. All its failures are results, but for arguments that are no object."""
-        try:
-            return await tool.run(bytes(params.arguments), call)
-        except InvalidArgumentsError as error:
-            if not params.has_object:
-                raise RequestError(INVALID_PARAMS, str(error)) from error
-            return ToolResult(str(error), is_error=True)
-        except Exception as error:  # noqa: BLE001 - a remote tool's: of its connection, or of a user's `headers`
-            return ToolResult(failure_text(error), is_error=True)
-        except (SystemExit, BaseExceptionGroup) as error:
-            # What was written for a command line ends its program. Here it would end it for every client.
-            if isinstance(error, BaseExceptionGroup) and error.split((Exception, SystemExit))[1] is not None:
-                raise
-            return ToolResult(failure_text(error), is_error=True)
-
-    @property
-    def _instructions(self) -> dict[str, Any]:
-        return {} if self._server.instructions is None else {"instructions": self._server.instructions}
-
-    @property
-    def _modern_members(self) -> dict[str, Any]:
-        return {"resultType": "complete", "_meta": {META_SERVER_INFO: self._server.info}}
+        handler = None if method is None else method.modern if era == "modern" else method.legacy
+        if handler is None:
+            raise method_not_found(name)
+        meta = params.meta or {}
+        request = Request(id_, name, era, params, meta, peer, client, client.server, self._features)
+        answer = handler(request)
+        return answer if isinstance(answer, bytes) else partial(_carry_out, name, answer)
 
 
-@contextmanager
-def _told(method: str) -> Iterator[None]:
-    """What goes wrong inside, as what the client is told."""
+async def _carry_out(method: str, work: Work) -> bytes | RequestError:
     try:
-        yield
-    except RequestError:
-        raise
-    except Exception:
-        # Nothing of it goes out: an error text may hold what is not for strangers.
-        logger.exception("%s failed", method)
-        raise RequestError(INTERNAL_ERROR, "internal error") from None
+        return await work()
+    except Exception as error:  # noqa: BLE001 - becomes the answer
+        return _as_answer(method, error)
 
 
-def _not_found(method: str) -> RequestError:
+def _as_answer(method: str, error: Exception) -> RequestError:
+    """What the client is told of an exception: nothing but that there was one, if it is no RequestError."""
+    if isinstance(error, RequestError):
+        return error
+    # The text of an error may hold secrets.
+    logger.error("%s failed", method, exc_info=error)
+    return internal_error()
+
+
+def internal_error() -> RequestError:
+    """The answer to a request that failed by a fault of ours."""
+    return RequestError(INTERNAL_ERROR, "internal error")
+
+
+def method_not_found(method: str) -> RequestError:
+    """The answer to a request of a method that is not served in its era."""
     return RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
-
-
-def _given(params: Params) -> dict[str, Any]:
-    return params.input_responses if isinstance(params.input_responses, dict) else {}
-
-
-def _digest(params: Params, principal: Any) -> str:
-    """What the state of a call is bound to: the caller, the tool, and its arguments, however they are spelled."""
-    arguments = bytes(params.arguments)
-    caller = () if principal is None else (principal,)
-    try:
-        return digest("tools/call", params.name, decode_json(arguments) or {} if arguments else {}, *caller)
-    except ProtocolError:
-        return digest("tools/call", params.name, arguments, *caller)

@@ -1,9 +1,9 @@
-"""The params of a request, as far as anybody here reads them. Arguments stay the bytes that came."""
+"""The params of requests: each method has a struct of its own, decoded once. Arguments stay bytes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -30,57 +30,68 @@ SUPPORTED = [*MODERN_VERSIONS, *LEGACY_VERSIONS]
 
 
 class Params(msgspec.Struct):
-    """The members of the params of any request that is served."""
+    """The params that every request may have. A method adds its own members in a subclass.
+
+    A member that the client must get right is typed `Any` and checked by the method's handler, which knows how
+    to say what was expected. A member typed `Raw` keeps its bytes.
+    """
 
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
-    name: Any = None
-    arguments: Raw = Raw()
-    cursor: Any = None
-    level: Any = None
-    notifications: Any = None
-    input_responses: Any = msgspec.field(default=None, name="inputResponses")
-    request_state: Any = msgspec.field(default=None, name="requestState")
-    protocol_version: Any = msgspec.field(default=None, name="protocolVersion")
-    capabilities: Any = None
-    client_info: Any = msgspec.field(default=None, name="clientInfo")
-
-    @property
-    def has_object(self) -> bool:
-        """Whether the arguments are an object, or absent, or null: what a tool can be called with."""
-        arguments = bytes(self.arguments)
-        return not arguments or arguments[:1] == b"{" or arguments == b"null"
 
 
-_decode = msgspec.json.Decoder(Params).decode
-_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Params)}
+AnyParams = TypeVar("AnyParams", bound=Params)
 
 
-def read_params(data: bytes, *, largest_odd: float = math.inf) -> Params:
-    """The params of a request (`b""` where it has none). Beyond `largest_odd` bytes, plain JSON alone is read.
+class ParamsReader(Generic[AnyParams]):
+    """Reads the params of one method.
 
-    Raises:
-        RequestError: they are no params.
+    >>> ParamsReader(Params)(b'{"_meta": {"progressToken": 7}, "name": "unknown members are ignored"}')
+    Params(meta={'progressToken': 7})
     """
-    if not data or data == b"null":
-        return Params()
-    try:
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        if len(data) > largest_odd:
-            raise RequestError(INVALID_PARAMS, "params: too long to be read, unless they are plain JSON") from None
-    try:
-        members = decode_json(data)
-        if not isinstance(members, dict):
-            raise RequestError(INVALID_PARAMS, "params: expected an object")
-        meta = members.get("_meta")
-        if meta is not None and not isinstance(meta, dict):
-            raise RequestError(INVALID_PARAMS, "params._meta: expected an object")
-        found = {_NAMES[key]: value for key, value in members.items() if key in _NAMES and key != "arguments"}
-        if "arguments" in members:
-            found["arguments"] = Raw(reencode_json(members["arguments"]))
-    except (ProtocolError, RecursionError) as error:
-        raise RequestError(INVALID_PARAMS, f"params: {error}") from error
-    return Params(**found)
+
+    def __init__(self, struct: type[AnyParams]) -> None:
+        self._struct = struct
+        self._decode = msgspec.json.Decoder(struct).decode
+        fields = msgspec.structs.fields(struct)
+        self._names = {field.encode_name: field.name for field in fields}
+        self._undecoded = {field.encode_name for field in fields if field.type is Raw}
+
+    def __call__(self, data: bytes, *, max_odd_json: float = math.inf) -> AnyParams:
+        """Read the params of a request; `b""` stands for none.
+
+        JSON that only Python reads (NaN, lone surrogates) is read up to `max_odd_json` bytes.
+
+        Raises:
+            RequestError: they are no object, or cannot be read.
+        """
+        if not data or data == b"null":
+            return self._struct()
+        try:
+            return self._decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if len(data) > max_odd_json:
+                raise RequestError(
+                    INVALID_PARAMS, "params: too long to be read, unless they are plain JSON"
+                ) from None
+        try:
+            members = decode_json(data)
+            if not isinstance(members, dict):
+                raise RequestError(INVALID_PARAMS, "params: expected an object")
+            meta = members.get("_meta")
+            if meta is not None and not isinstance(meta, dict):
+                raise RequestError(INVALID_PARAMS, "params._meta: expected an object")
+            found: dict[str, Any] = {
+                name: Raw(reencode_json(members[key])) if key in self._undecoded else members[key]
+                for key, name in self._names.items()
+                if key in members
+            }
+        except (ProtocolError, RecursionError) as error:
+            raise RequestError(INVALID_PARAMS, f"params: {error}") from error
+        return self._struct(**found)
+
+
+#: Reads the params of an unknown method, as far as its `_meta`.
+read_meta = ParamsReader(Params)
 
 
 def cancelled_id(params: bytes) -> Id | None:
@@ -100,17 +111,17 @@ def check_modern(meta: dict[str, Any]) -> None:
     """Check the metadata that every request of the modern era has (basic, "Request metadata").
 
     Raises:
-        RequestError: something is missing, or the revision is not served.
+        RequestError: a member is missing, or the revision is not served.
     """
     check_complete(meta)
     check_served(meta)
 
 
 def check_complete(meta: dict[str, Any]) -> None:
-    """Check that the metadata is all there, whatever the revision.
+    """Check that the metadata has every member that it must have, whatever the revision.
 
     Raises:
-        RequestError: something is missing, or is of another type.
+        RequestError: a member is missing, or is of another type.
     """
     if not isinstance(meta.get(META_VERSION), str):
         raise RequestError(INVALID_PARAMS, f"params._meta: {META_VERSION}: expected a string")

@@ -1,40 +1,36 @@
-"""ToolServer: a name, some tools, and who wants to hear of changes. Knows no transport and no request."""
+"""ToolServer: the name of a server and its tools. Knows no transport and no request."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
 
 from ..errors import UnknownToolError
-from ..protocol.messages import encode_any, encode_json, one_line, without_halves
-from ..protocol.revisions import META_SERVER_INFO, Era
+from ..protocol.revisions import META_SERVER_INFO
 from ..tools.tool import Tool
+from .changes import Changes, Topic
 from .request_state import check_signing_key
 
-#: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
-#: which are not offered here.
-_LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
-#: What official clients refuse a whole listing over where it is something else.
-_KINDS = {"annotations": dict, "_meta": dict, "icons": list}
-_HINTS = {
-    "title": str,
-    **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), bool),
-}
-#: Pages of a listing are made once for each era and thrown away at a change.
-_NO_PAGES: dict[tuple[Era, str | None], bytes] = {}
+#: The list of tools.
+TOOLS_CHANGED = Topic("toolsListChanged", "notifications/tools/list_changed")
+
+Derived = TypeVar("Derived")
 
 
 class ToolServer:
     """Tools to publish: over stdio, over HTTP, in memory (specification: server/tools).
 
     Args:
-        name: what clients are told it is called.
-        version: of your server, for people.
-        instructions: what models are told about the server as a whole.
-        page_size: tools on one page of a listing; None puts all on one.
-        signing_key: signs what clients carry between the rounds of a call (`requestState`). Processes that serve
-            one another's rounds share it; random when not given.
+        name: the name of the server, as clients are told.
+        version: the version of your server, for people.
+        instructions: a text about the server as a whole, for models.
+        page_size: tools on one page of a listing; None puts all on one page.
+        signing_key: signs the state that clients carry between the rounds of a call (`requestState`). Processes
+            that share it can continue each other's calls; random when not given.
+
+    Attributes:
+        changes: who is told of changes, of the tools and of other features.
 
     Raises:
         TypeError: `name`, `version` or `instructions` is no str.
@@ -79,21 +75,21 @@ class ToolServer:
         self.instructions = instructions
         self.page_size = page_size
         self.signing_key = signing_key or secrets.token_bytes(32)
+        self.changes = Changes()
         self._tools: dict[str, Tool] = {}
-        self._listeners: dict[object, Callable[[], None]] = {}
-        self._pages = dict(_NO_PAGES)
+        self._derived: dict[Hashable, Any] = {}
 
     def __repr__(self) -> str:
         return f"<ToolServer {self.name!r}, {len(self._tools)} tools>"
 
     @property
     def info(self) -> dict[str, Any]:
-        """What clients are told it is: an Implementation of the specification."""
+        """The name and version, as clients are told: an Implementation of the specification."""
         return {"name": self.name, "version": self.version}
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools, in the order in which they came."""
+        """The published tools, in the order in which they were added."""
         return tuple(self._tools.values())
 
     def find(self, name: str) -> Tool | None:
@@ -101,10 +97,10 @@ class ToolServer:
         return self._tools.get(name)
 
     def add_tools(self, *tools: Tool) -> None:
-        """Publish tools. One whose name is there already is replaced; connected clients hear of it.
+        """Publish tools, and tell connected clients. A tool replaces the one that had its name.
 
         Raises:
-            TypeError: something is no `Tool` (did you forget `@tool`?).
+            TypeError: an argument is no `Tool` (did you forget `@tool`?).
             ValueError: a name comes twice in this call, or a tool requires approval, for which MCP has no channel.
         """
         added: dict[str, Tool] = {}
@@ -121,10 +117,10 @@ class ToolServer:
             self._changed()
 
     def remove_tool(self, name: str) -> None:
-        """Publish a tool no more; connected clients hear of it.
+        """Stop publishing a tool, and tell connected clients.
 
         Raises:
-            UnknownToolError: there is none of that name.
+            UnknownToolError: no published tool has that name.
         """
         if name not in self._tools:
             raise UnknownToolError(name)
@@ -134,7 +130,7 @@ class ToolServer:
     # --- for gateway.py
 
     def replace_tools(self, names: Iterable[str], tools: Iterable[Tool]) -> None:
-        """Publish tools instead of those of these names, as one change; as none where nothing differs."""
+        """Replace the tools of these names atomically; clients are told only if the list changed."""
         before = self.tools
         for name in names:
             self._tools.pop(name, None)
@@ -142,84 +138,22 @@ class ToolServer:
         if self.tools != before:
             self._changed()
 
-    # --- for dispatch.py
-
-    def listen(self, key: object, changed: Callable[[], None]) -> None:
-        """Call `changed`, which must not block, after each change of the list."""
-        self._listeners[key] = changed
-
-    def unlisten(self, key: object) -> None:
-        """Stop that."""
-        self._listeners.pop(key, None)
-
-    def page(self, cursor: str | None, era: Era) -> bytes | None:
-        """One page of the listing, encoded; None for a cursor that never was."""
-        found = self._pages.get((era, cursor))
-        if found is None:
-            found = self._make_page(cursor, era)
-            if found is not None:
-                self._pages[era, cursor] = found
-        return found
-
-    def _make_page(self, cursor: str | None, era: Era) -> bytes | None:
-        tools = list(self._tools.values())
-        start = 0
-        if cursor is not None:
-            # A cursor names the tool before the page: one that is removed meanwhile takes its cursor with it.
-            names = [tool.name for tool in tools]
-            if self.page_size is None or cursor not in names:
-                return None
-            start = names.index(cursor) + 1
-        end = len(tools) if self.page_size is None else start + self.page_size
-        entries = b",".join(listed(tool, era) for tool in tools[start:end])
-        members = [b'"tools":[%b]' % entries]
-        if end < len(tools):
-            members.append(b'"nextCursor":' + encode_any(tools[end - 1].name))
-        if era == "modern":
-            members.append(b'"ttlMs":0,"cacheScope":"private"')
-            members.append(self.modern_members)
-        return b"{%b}" % b",".join(members)
+    # --- for features
 
     @property
-    def modern_members(self) -> bytes:
-        """What every result of the modern era has, encoded, without braces."""
-        return b'"resultType":"complete","_meta":' + encode_json({META_SERVER_INFO: self.info})
+    def modern_members(self) -> dict[str, Any]:
+        """The members that every result of the modern era has."""
+        return {"resultType": "complete", "_meta": {META_SERVER_INFO: self.info}}
+
+    def derived(self, key: Hashable, make: Callable[[], Derived | None]) -> Derived | None:
+        """The value that `make` returns, kept until the tools change. None is not kept."""
+        found: Derived | None = self._derived.get(key)
+        if found is None:
+            found = make()
+            if found is not None:
+                self._derived[key] = found
+        return found
 
     def _changed(self) -> None:
-        self._pages.clear()
-        for changed in list(self._listeners.values()):
-            changed()
-
-
-def listed(tool: Tool, era: Era) -> bytes:
-    """A tool as tools/list has it, encoded: its schemas byte for byte, but for line ends between tokens."""
-    spec = tool.spec
-    members: dict[str, Any] = {"name": tool.name}
-    if spec.title is not None:
-        members["title"] = spec.title
-    if tool.description:
-        members["description"] = tool.description
-    encoded = encode_any(members)[:-1] + b',"inputSchema":' + _with_type(spec.input_schema, spec.input_schema_json)
-    output = spec.output_schema_json
-    # Legacy clients refuse the whole listing over an output schema whose root is no object, and all of them over
-    # one that is no schema.
-    if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
-        encoded += b',"outputSchema":' + output
-    rest = {key: value for key, value in _of_kinds(spec.raw, _KINDS).items() if key not in _LISTED_ABOVE}
-    if "annotations" in rest:
-        rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
-    if not spec.raw and tool.annotations.read_only_hint:
-        rest["annotations"] = {"readOnlyHint": True}
-    return without_halves(one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}")
-
-
-def _of_kinds(members: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    return {key: value for key, value in members.items() if isinstance(value, kinds.get(key, object))}
-
-
-def _with_type(schema: dict[str, Any], encoded: bytes) -> bytes:
-    """The schema's bytes, with the type spliced in where the root has none: clients insist on it."""
-    if "type" in schema:
-        return encoded
-    rest = encoded.strip()[1:-1].strip()
-    return b'{"type":"object"}' if not rest else b'{"type":"object",' + encoded.strip()[1:]
+        self._derived.clear()
+        self.changes.announce(TOOLS_CHANGED)

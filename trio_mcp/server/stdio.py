@@ -1,4 +1,4 @@
-"""Serves over this process's standard streams. As transports/stdio/process.py and http.py it depends on the OS.
+"""Serves over this process's standard streams. Depends on the operating system: POSIX descriptors.
 
 Nothing but messages may go to stdout. While serving, descriptor 1 leads to stderr and descriptor 0 to nothing, so
 that a `print()` in a tool, a child that inherits them, or a library that writes to descriptor 1 by itself, cannot
@@ -16,33 +16,33 @@ from contextlib import contextmanager, suppress
 import trio
 
 from ..nursery import bare_nursery
+from .limits import ServerLimits, checked
 from .registry import ToolServer
 from .streams import StreamService
-
-#: Seconds that answers in flight get after the end of input: below the 2 s after which hosts send signals.
-EOF_GRACE = 1.5
 
 
 async def serve_stdio(
     server: ToolServer,
     *,
     stop: trio.Event | None = None,
+    limits: ServerLimits | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve one client over stdin and stdout (specification: basic/transports, stdio).
 
-    Blocks until the client closes our stdin, or `stop` is set: then no new request is taken, answers in flight
-    get 1.5 s, and what still runs is cancelled. While serving, descriptor 0 reads nothing and descriptor 1 leads
-    to stderr; both are restored at the end.
+    Blocks until the client closes our stdin, or `stop` is set: then no new request is taken, running calls get
+    1.5 s (`ServerLimits.eof_grace`), and those that still run are cancelled. While serving, descriptor 0 reads
+    nothing and descriptor 1 leads to stderr; both are restored at the end.
 
     Args:
         server: what to serve.
         stop: set it to stop serving as if the client had closed.
+        limits: the bounds of the server; None for the usual ones.
         task_status: reports started when requests are taken (`nursery.start`).
 
     Raises:
-        RuntimeError: descriptor 0 or 1 is closed, so that there is nobody to serve.
-        TypeError: `server` is no `ToolServer`.
+        RuntimeError: descriptor 0 or 1 is closed, so that there is no client to serve.
+        TypeError: `server` is no `ToolServer`, or `limits` are no `ServerLimits`.
 
     Example:
         >>> import trio
@@ -53,8 +53,10 @@ async def serve_stdio(
     """
     if not isinstance(server, ToolServer):
         raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
+    limits = checked(limits)
     with _standard_streams() as (receive_from, send_to):
-        # The first opened is closed last: where both are one terminal or socket, it alone knows how that was.
+        # FdStream restores the blocking mode that it found. Where both lead to one terminal or socket, only the
+        # one that was opened first has found the original mode: it is closed last.
         async with trio.lowlevel.FdStream(receive_from) as receive, trio.lowlevel.FdStream(send_to) as send:
 
             def write_now(data: bytes) -> int:
@@ -63,7 +65,9 @@ async def serve_stdio(
                 except BlockingIOError:
                     return 0
 
-            service = StreamService(server, send, receive, grace=EOF_GRACE, write_now=write_now)
+            service = StreamService(
+                server, send, receive, grace=limits.eof_grace, write_now=write_now, limits=limits
+            )
 
             async def wait_stop() -> None:
                 if stop is not None:
@@ -78,7 +82,7 @@ async def serve_stdio(
 
 
 def check_standard_streams() -> None:
-    """Whether there is somebody to serve.
+    """Check that a client can be on the other side of them.
 
     Raises:
         RuntimeError: descriptor 0 or 1 is closed.
@@ -90,21 +94,21 @@ def check_standard_streams() -> None:
 
 @contextmanager
 def _standard_streams() -> Iterator[tuple[int, int]]:
-    """Descriptors of our own for what 0 and 1 led to, which lead elsewhere meanwhile."""
+    """Duplicates of descriptors 0 and 1, which lead elsewhere meanwhile."""
     check_standard_streams()
-    _flush_stdout()  # what was printed before belongs before
+    _flush_stdout()  # before it is redirected
     kept = [os.dup(0), os.dup(1)]
     served = [os.dup(0), os.dup(1)]  # closed by the streams
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     try:
-        os.dup2(nothing, 0)
-        os.dup2(2 if _is_open(2) else nothing, 1)
+        os.dup2(null, 0)
+        os.dup2(2 if _is_open(2) else null, 1)
         yield served[0], served[1]
     finally:
-        _flush_stdout()  # what tools printed belongs to stderr
+        _flush_stdout()  # what tools have printed goes to stderr
         for descriptor, original in enumerate(kept):
             os.dup2(original, descriptor)
-        for descriptor in (*kept, nothing):
+        for descriptor in (*kept, null):
             os.close(descriptor)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,20 +13,30 @@ from ..nursery import bare_nursery
 from ..protocol.messages import INVALID_REQUEST, PARSE_ERROR, Id, decode_json, is_id
 from ..transports.base import Handlers
 from ..transports.lines.transport import StreamTransport
-from .dispatch import Session, Work
-from .params import cancelled_id
+from .client_state import ClientState
+from .dispatch import Answering, Dispatcher
+from .feature import FeatureTable
+from .features.table import FEATURES
+from .limits import DEFAULT_LIMITS, ServerLimits
 from .registry import ToolServer
-
-logger = logging.getLogger("trio_mcp.server")
+from .request_state import RequestState
+from .running import RunningRequests
 
 
 class StreamService:
     """One client on one pair of streams.
 
-    `grace` is how many seconds answers in flight get once the client has sent its last byte.
+    Args:
+        server: what to serve.
+        send, receive: the streams; one object may be both.
+        grace: seconds that running requests get once the client has sent its last byte.
+        write_now: a non-blocking write, where the stream has one (see `Outbox`).
+        limits: the bounds of the server.
+        features: what the server can do.
+        clock: the time in seconds, by which a call's `requestState` expires.
     """
 
-    principal: Any = None  # whoever holds the other end
+    principal: Any = None  # streams carry no authorization
 
     def __init__(
         self,
@@ -36,30 +46,36 @@ class StreamService:
         *,
         grace: float,
         write_now: Callable[[bytes], int] | None = None,
+        limits: ServerLimits = DEFAULT_LIMITS,
+        features: FeatureTable = FEATURES,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._session = Session(server, self.notify)
+        state = RequestState(server.signing_key, expiry=limits.request_state_expiry, clock=clock)
+        self.server = server
+        self._client = ClientState(server, self.notify, state)
+        self._dispatcher = Dispatcher(self._client, features)
         self._transport = StreamTransport(
             send,
             receive,
             Handlers(
                 on_notification=self._notified,
-                on_request=self._asked,
+                on_request=self._requested,
                 on_end=lambda _: None,
                 on_invalid=self._reject_invalid,
-                takes_batches=lambda: self._session.takes_batches,
+                takes_batches=lambda: self._dispatcher.takes_batches,
             ),
             name=server.name,
             write_now=write_now,
+            limits=limits.lines,
         )
         self._grace = grace
-        self._running: dict[Id, trio.CancelScope] = {}
-        self._idle = trio.lowlevel.ParkingLot()
-        self._nursery: trio.Nursery | None = None  # of the handlers; None before and after
+        self.running = RunningRequests()
+        self._nursery: trio.Nursery | None = None  # the tasks of requests; None before and after serving
 
     def __repr__(self) -> str:
-        return f"<StreamService of {self._session!r}, {len(self._running)} running>"
+        return f"<StreamService of {self._client!r}, {len(self.running)} running>"
 
-    def notify(self, method: str, params: bytes) -> None:
+    def notify(self, method: str, params: bytes, *, once: bool = False) -> None:
         """Send a notification."""
         self._transport.notify(method, params)
 
@@ -68,11 +84,11 @@ class StreamService:
         return bytes(await self._transport.request(method, params))
 
     def stop(self) -> None:
-        """Take no new requests; what runs gets its grace."""
+        """Take no new requests; running ones get their grace."""
         self._transport.wake_supervisor.set()
 
     async def run(self) -> None:
-        """Serve until the client has sent its last byte, or `stop`; answers in flight get their grace, then go.
+        """Serve until the client has sent its last byte, or `stop`; running requests get their grace.
 
         Closes nothing: the streams are the caller's.
         """
@@ -83,67 +99,37 @@ class StreamService:
                 nursery.start_soon(self._transport.write)
                 await self._transport.wake_supervisor.wait()
                 self._nursery = None
-                # Questions to the client fail now: whoever waits for an answer waits in vain.
+                # Questions to the client fail now: their answers cannot come any more.
                 self._transport.close()
-                self._session.close()
+                self._client.close()
                 with trio.move_on_after(self._grace):
-                    while self._running:
-                        await self._idle.park()
-                for scope in self._running.values():
-                    scope.cancel()
+                    await self.running.wait_all_done()
+                self.running.cancel_all()
             await self._transport.drain()
             self._transport.end(None)
             nursery.cancel_scope.cancel()
 
-    def _asked(self, id_: Id, method: str, params: bytes) -> None:
+    def _requested(self, id_: Id, method: str, params: bytes) -> None:
         if self._nursery is None:
             return
-        # basic: "The request ID MUST NOT have been previously used by the requestor within the same session."
-        if id_ in self._running:
-            self._transport.respond(id_, RequestError(INVALID_REQUEST, f"request {id_!r} is still running"))
-            return
-        answer: bytes | Work | RequestError
-        try:
-            answer = self._session.begin(id_, method, params, self)
-        except RequestError as error:
-            answer = error
+        answer = self.running.refuse_repeated(id_) or self._dispatcher.begin(id_, method, params, self)
         if isinstance(answer, bytes | RequestError):
             self._transport.respond(id_, answer)
             return
-        # Known from now on: the next line may cancel it, or be the last.
-        scope = self._running[id_] = trio.CancelScope()
-        self._nursery.start_soon(self._finish, id_, answer, scope)
+        self._nursery.start_soon(self._finish, id_, answer, self.running.begin(id_))
 
-    async def _finish(self, id_: Id, work: Work, scope: trio.CancelScope) -> None:
-        answer: bytes | RequestError | None = None
-        try:
-            with scope:
-                try:
-                    answer = await work()
-                except RequestError as error:
-                    answer = error
-                await self._transport.wait_room()  # a client that reads slowly holds back its answers
-        except Exception:
-            # What goes wrong beside a cancel comes in one group with it, which only the scope takes apart.
-            logger.exception("a call failed while it was cancelled")
-        finally:
-            del self._running[id_]
-            if not self._running:
-                self._idle.unpark_all()
-        # basic/utilities/cancellation: receivers "SHOULD NOT send a response for the cancelled request"
-        if answer is not None and not scope.cancel_called:
+    async def _finish(self, id_: Id, answering: Answering, scope: trio.CancelScope) -> None:
+        # A client that reads slowly holds back its answers.
+        answer = await self.running.finish(id_, answering, scope, self._transport.wait_room)
+        if answer is not None:
             self._transport.respond(id_, answer, held=True)
 
     def _notified(self, method: str, params: bytes) -> None:
-        if method == "notifications/initialized":
-            self._session.initialized()
-        elif method == "notifications/cancelled":
-            id_ = cancelled_id(params)
-            if id_ is not None and (scope := self._running.get(id_)) is not None:
-                scope.cancel()
+        if not self.running.cancelled_by(method, params):
+            self._dispatcher.notified(method, params)
 
     def _reject_invalid(self, data: bytes) -> None:
-        """A line that is no message: its sender is told, by its id where it has one."""
+        """Tell the sender of a line that is no message, by its id where it has one."""
         if self._nursery is None:
             return
         try:

@@ -1,7 +1,7 @@
-"""One HTTP request as ASGI hands it over: headers, body, what is answered, and whether the client is there.
+"""One HTTP request as ASGI hands it over: its headers and body, its answer, and whether the client is still there.
 
-Knows no MCP. The server behind ASGI tells of a disconnect through `receive` alone, and holds a bounded queue for
-it: whoever answers without having read the body has to empty that queue, or both would wait for each other.
+Knows no MCP. The ASGI server reports a disconnect through `receive` alone, behind a bounded queue: an answer that
+is sent before the body has been read needs a task that empties the queue, or both sides would wait for each other.
 """
 
 from __future__ import annotations
@@ -11,29 +11,24 @@ from typing import Any
 
 import trio
 
+from ..limits import DEFAULT_LIMITS, ServerLimits
+
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
-#: Seconds that a body may take, and bytes that buy one more. Who is slower than that, byte by byte, holds a
-#: connection for nothing.
-BODY_PATIENCE = 30.0
-BODY_PACE = 4096
-#: Seconds that a refused body is read and thrown away: a client that is still sending does not read the refusal.
-DISCARD_PATIENCE = 5.0
-
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 
 
 class DisconnectedError(Exception):
-    """The client has gone: there is nobody to answer."""
+    """The client has disconnected: there is nobody to answer."""
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer
-    """An answer of plain HTTP, which ends whatever is being done for a request."""
+    """A request is not served: the HTTP answer that says so."""
 
     def __init__(self, status: int, body: bytes = b"", headers: Headers = ()) -> None:
         super().__init__(status)
@@ -42,49 +37,61 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer
         self.headers = tuple(headers)
 
 
-class Request:
-    """One request, and the way to answer it."""
+class HttpRequest:
+    """One HTTP request, and the way to answer it.
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    Attributes:
+        method: the HTTP method.
+        headers: by name in lower case; the values of a repeated one are joined.
+        path: below the place where the app is mounted.
+        local: the address that it came in at, (host, port); None where the ASGI server does not say.
+        is_gone: whether the client has disconnected before its answer was complete.
+        has_begun: whether the head of the answer has been sent.
+    """
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, *, limits: ServerLimits = DEFAULT_LIMITS
+    ) -> None:
         self.method: str = scope["method"]
         self.headers = _headers(scope.get("headers") or ())
         self.path = _path(scope)
-        # Where it came in: (host, port), or None where that is not known.
         self.local: Any = scope.get("server")
         self.is_gone = False
-        self.has_begun = False  # the answer: its head has been sent
+        self.has_begun = False
         self._receive = receive
         self._send = send
-        self._has_ended = False  # the body
-        self._is_done = False  # the answer, up to its last byte
+        self._limits = limits
+        self._body_has_ended = False
+        self._is_answered = False  # up to the last byte
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {self.path}>"
+        return f"<HttpRequest {self.method} {self.path}>"
 
     @property
     def takes_events(self) -> bool:
-        """Whether the client takes server-sent events. One that does not say what it takes, takes anything."""
+        """Whether the client takes server-sent events. Without an Accept header it takes anything."""
         accept = self.headers.get("accept", "*/*").lower()
         return any(accepted in accept for accepted in (EVENTS.decode(), "text/*", "*/*"))
 
-    # --- what the client says
+    # --- the request
 
-    async def read_body(self, limit: int) -> bytes:
-        """The whole body.
+    async def read_body(self) -> bytes:
+        """Read the whole body.
 
         Raises:
-            Refusal: it is longer than `limit`, or its sender stopped half-way.
+            Refusal: it is longer than `ServerLimits.max_body` or comes too slowly.
             DisconnectedError: the client has gone.
         """
+        limit = self._limits.max_body
         too_long = Refusal(413, b"the body is longer than %d bytes" % limit)
         length = self.headers.get("content-length", "")
         if length.isdecimal() and (len(length) > 18 or int(length) > limit):
             raise too_long
-        # Most bodies come in one piece. More are put together as they come: a list of a million pieces of a few
-        # bytes each takes many times as much as they do.
+        # Most bodies come in one chunk. Further chunks are joined as they come: a list of a million chunks of a
+        # few bytes would take many times their size.
         first, rest = b"", bytearray()
-        with trio.move_on_after(BODY_PATIENCE) as scope:
-            while not self._has_ended:
+        with trio.move_on_after(self._limits.body_patience) as scope:
+            while not self._body_has_ended:
                 chunk = await self._next()
                 if len(first) + len(rest) + len(chunk) > limit:
                     raise too_long
@@ -92,15 +99,15 @@ class Request:
                     rest += chunk
                 else:
                     first = chunk
-                scope.deadline += len(chunk) / BODY_PACE
+                scope.deadline += len(chunk) / self._limits.body_pace
         if scope.cancelled_caught:
             raise Refusal(408, b"the body did not come")
         return first + rest if rest else first
 
     async def cancel_when_gone(self, scope: trio.CancelScope) -> None:
-        """Cancel `scope` once the client has gone. What it still sends is thrown away."""
+        """Cancel `scope` once the client has gone. Further bytes of its body are discarded."""
         await self._wait_end()
-        # A server tells of the end also when all has been sent; whoever has sent it is still busy with that.
+        # ASGI servers report a disconnect also after a complete answer, whose sender may still be in `send`.
         if self.is_gone:
             scope.cancel()
 
@@ -114,18 +121,18 @@ class Request:
     async def _next(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            self._has_ended = True
-            self.is_gone = not self._is_done
+            self._body_has_ended = True
+            self.is_gone = not self._is_answered
             raise DisconnectedError
-        self._has_ended = self._has_ended or not message.get("more_body", False)
+        self._body_has_ended = self._body_has_ended or not message.get("more_body", False)
         body: bytes = message.get("body", b"")
         return body
 
     async def _discard(self) -> None:
-        while not self._has_ended:
+        while not self._body_has_ended:
             await self._next()
 
-    # --- what it is answered
+    # --- the answer
 
     async def respond(
         self, status: int, body: bytes = b"", media_type: bytes = JSON, headers: Headers = ()
@@ -136,7 +143,7 @@ class Request:
             DisconnectedError: the client has gone.
         """
         about = list(headers)
-        if status != 204:  # RFC 9110: it has no content, and must not say how long that is
+        if status != 204:  # RFC 9110: it has no content, and must not have a Content-Length
             about.append((b"content-length", b"%d" % len(body)))
         if body:
             about.append((b"content-type", media_type))
@@ -144,16 +151,16 @@ class Request:
         await self.write(body, more=False)
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Answer with a refusal, whatever of the body is still on its way.
+        """Answer with a refusal, even if the client still sends its body.
 
         Raises:
             DisconnectedError: the client has gone.
         """
         media_type = JSON if refusal.body.startswith(b"{") else b"text/plain; charset=utf-8"
-        if not self._has_ended:
-            with trio.move_on_after(DISCARD_PATIENCE):
+        if not self._body_has_ended:
+            with trio.move_on_after(self._limits.discard_patience):
                 await self._discard()
-        if self._has_ended:
+        if self._body_has_ended:
             await self.respond(refusal.status, refusal.body, media_type, refusal.headers)
             return
         async with trio.open_nursery() as nursery:
@@ -172,7 +179,7 @@ class Request:
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of the body; the last one unless there is `more`."""
-        self._is_done = not more
+        self._is_answered = not more
         await self._tell({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _tell(self, message: Message) -> None:
@@ -187,37 +194,37 @@ class Request:
 
 
 class Lifespan:
-    """The ASGI lifespan: tells the server behind it when we are ready, and us when it stops."""
+    """The ASGI lifespan: the app reports when it is ready, and is told when the ASGI server stops."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
 
     async def wait_startup(self) -> None:
-        """Until the server is about to start."""
+        """Wait until the ASGI server is about to start."""
         while (await self._receive())["type"] != "lifespan.startup":
             pass
 
     async def started(self) -> None:
-        """Let it take requests."""
+        """Report that requests may come."""
         await self._send({"type": "lifespan.startup.complete"})
 
     async def failed(self, reason: str) -> None:
-        """It must not take any."""
+        """Report that the app cannot serve."""
         await self._send({"type": "lifespan.startup.failed", "message": reason})
 
     async def wait_shutdown(self) -> None:
-        """Until no more requests come."""
+        """Wait until no more requests come."""
         while (await self._receive())["type"] != "lifespan.shutdown":
             pass
 
     async def stopped(self) -> None:
-        """Nothing is left to do."""
+        """Report that the app has ended."""
         await self._send({"type": "lifespan.shutdown.complete"})
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By lower-case name; a repeated one has its values joined, so that it passes for neither."""
+    """The headers by lower-case name. The values of a repeated one are joined, so that none counts alone."""
     found: dict[str, str] = {}
     for raw_name, raw_value in pairs:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")

@@ -1,4 +1,4 @@
-"""The body of one POST as JSON-RPC: the messages in it, and what is refused because it is none. No I/O."""
+"""The body of one POST as JSON-RPC messages, or the refusal of a body that is none. No I/O."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from msgspec import Raw
 
 from ...errors import ProtocolError, RequestError
 from ...protocol.messages import PARSE_ERROR, Id, Line, decode_json, has_id, is_id, read_line, reencode_json
-from ..params import Params, read_params
+from ..feature import FeatureTable
+from ..limits import DEFAULT_LIMITS, ServerLimits
+from ..params import Params, ParamsReader, read_meta
 from .asgi import Refusal
 from .errors import invalid, refusal
 
-#: Messages in one batch at most (2025-03-26): each may be a call.
-LONGEST_BATCH = 100
-#: Bytes of a body that may be odd JSON, with NaN or halves of characters. Reading that takes fifty times as long
-#: as JSON that is none: 16 MiB of it from a stranger would hold up everybody else for eight seconds.
-LARGEST_ODD = 2**20
-#: Beyond, an integer cannot be written as an id by everybody.
+#: A larger integer is no id that every client could read back.
 _LARGEST_ID = 2**63 - 1
 
 
@@ -45,19 +42,21 @@ class Incoming:
     params: Params
 
 
-def read_post(body: bytes) -> tuple[list[Incoming], bool]:
-    """The messages of a body, and whether they are a batch.
+def read_post(
+    body: bytes, features: FeatureTable, limits: ServerLimits = DEFAULT_LIMITS
+) -> tuple[list[Incoming], bool]:
+    """The messages of a body, with the params decoded as their methods want, and whether they are a batch.
 
     Raises:
         Refusal: with 400, where it is no message.
     """
     is_batch = body.lstrip()[:1] == b"["
-    if len(body) > LARGEST_ODD:
+    if len(body) > limits.max_odd_json:
         _check_plain(body, is_batch)
     try:
         if is_batch:
-            return _batch(body), True
-        return [_incoming(read_line(body, batches=_none_here)[0], body)], False
+            return [_incoming(data, features, limits) for data in _elements(body, limits.max_batch)], True
+        return [_incoming(body, features, limits)], False
     except (ProtocolError, RecursionError):
         raise _reject_invalid(body) from None
 
@@ -71,20 +70,21 @@ def _check_plain(body: bytes, is_batch: bool) -> None:
         raise refusal(400, None, RequestError(PARSE_ERROR, "Parse error")) from None
 
 
-def _batch(body: bytes) -> list[Incoming]:
+def _elements(body: bytes, max_batch: int) -> list[bytes]:
+    """The messages of a batch, each encoded."""
     try:
         elements = _decode_batch(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         elements = [Raw(reencode_json(element)) for element in decode_json(body)]
     if not elements:
         raise invalid("Invalid Request: an empty batch")
-    if len(elements) > LONGEST_BATCH:
-        raise invalid(f"Invalid Request: more than {LONGEST_BATCH} messages in a batch")
-    encoded = [bytes(element) for element in elements]
-    return [_incoming(read_line(data, batches=_none_here)[0], data) for data in encoded]
+    if len(elements) > max_batch:
+        raise invalid(f"Invalid Request: more than {max_batch} messages in a batch")
+    return [bytes(element) for element in elements]
 
 
-def _incoming(line: Line, data: bytes) -> Incoming:
+def _incoming(data: bytes, features: FeatureTable, limits: ServerLimits) -> Incoming:
+    line = read_line(data, batches=_no_batches)[0]
     # JSON-RPC 2.0: "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"."
     if _version_of(data) != "2.0":
         raise invalid("Invalid Request: jsonrpc is not 2.0", _usable(line.id))
@@ -95,7 +95,7 @@ def _incoming(line: Line, data: bytes) -> Incoming:
     if line.is_answer:
         raise invalid("Invalid Request: both a method and a result", _usable(line.id))
     if line.id is None:
-        # basic: "the ID MUST NOT be null"; what has an id all the same wants an answer.
+        # basic: "the ID MUST NOT be null"; a message that has an id all the same wants an answer.
         if has_id(data):
             raise invalid("Invalid Request: the id is neither a string nor an integer")
         return Incoming("notification", line, line.method, None, Params())
@@ -103,7 +103,9 @@ def _incoming(line: Line, data: bytes) -> Incoming:
     if id_ is None:
         raise invalid("Invalid Request: the id is neither a string nor an integer")
     try:
-        params = read_params(bytes(line.params), largest_odd=LARGEST_ODD)
+        method = features.methods.get(line.method)
+        read: ParamsReader[Any] = read_meta if method is None else method.read
+        params = read(bytes(line.params), max_odd_json=limits.max_odd_json)
     except RequestError as error:
         raise refusal(400, id_, error) from None
     return Incoming("request", line, line.method, id_, params)
@@ -130,6 +132,6 @@ def _reject_invalid(body: bytes) -> Refusal:
     return invalid("Invalid Request", _usable(value.get("id")) if isinstance(value, dict) else None)
 
 
-def _none_here() -> bool:
-    """Batches have been taken apart already, or are refused."""
+def _no_batches() -> bool:
+    """A batch has been taken apart already, or is refused."""
     return False

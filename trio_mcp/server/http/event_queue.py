@@ -1,4 +1,4 @@
-"""What waits to be sent to one client as server-sent events, and the sending. Knows no method of MCP."""
+"""Messages that wait to be sent to one client as server-sent events, and the sending. Knows no method of MCP."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ from collections import deque
 
 import trio
 
-from .asgi import EVENTS, Request
-
-#: Messages that wait for a client at most, and bytes. One that reads too slowly loses the oldest notifications:
-#: progress and log messages are news, and tools must not stand still because a stranger does not read.
-MOST_MESSAGES = 1000
-MOST_BYTES = 16 * 2**20
-#: Seconds of silence after which a comment is sent: proxies close what is silent for a minute, some for less.
-KEEP_ALIVE = 15.0
+from ..limits import DEFAULT_LIMITS, ServerLimits
+from .asgi import EVENTS, HttpRequest
 
 EVENT_HEADERS = (
     (b"content-type", EVENTS),
@@ -24,9 +18,13 @@ EVENT_HEADERS = (
 
 
 class EventQueue:
-    """Messages for one stream of events, each encoded on one line."""
+    """Messages for one stream of events, each encoded on one line.
 
-    def __init__(self) -> None:
+    Bounded: the oldest messages that may be dropped make room for new ones.
+    """
+
+    def __init__(self, limits: ServerLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._size = 0
         self._news = trio.Event()
@@ -39,32 +37,37 @@ class EventQueue:
         return len(self._waiting)
 
     def put(self, line: bytes, *, droppable: bool = True, once: bool = False) -> bool:
-        """Send a message; whether it was taken. With `once` it need not wait twice."""
+        """Queue a message; whether it was taken. `once`: skip it if an equal message is queued."""
         if self._is_closed:
             return False
         if once and any(line == waiting for waiting, _ in self._waiting):
             return True
         self._waiting.append((line, droppable))
         self._size += len(line)
-        while len(self._waiting) > MOST_MESSAGES or (self._size > MOST_BYTES and len(self._waiting) > 1):
+        while self._is_too_full():
             if not self._drop_oldest():
                 break
         self._news.set()
         return True
 
+    @property
+    def keep_alive(self) -> float:
+        """Seconds without a message after which a comment is sent."""
+        return self._limits.keep_alive
+
     def close(self) -> None:
-        """Nothing more will come; what waits is still sent."""
+        """Take no more messages; queued ones are still sent."""
         self._is_closed = True
         self._news.set()
 
     def clear(self) -> None:
-        """Nobody will read it: what waits is forgotten."""
+        """Take no more messages, and discard the queued ones: the client does not read any more."""
         self.close()
         self._waiting.clear()
         self._size = 0
 
     async def take(self) -> bytes:
-        """Wait for messages: all that are there, as events. Empty once no more will come."""
+        """Wait for messages, and take all of them, as events. Empty once the queue is closed and sent."""
         while not self._waiting:
             if self._is_closed:
                 return b""
@@ -74,6 +77,10 @@ class EventQueue:
         self._waiting.clear()
         self._size = 0
         return events
+
+    def _is_too_full(self) -> bool:
+        waiting = len(self._waiting)
+        return waiting > self._limits.max_queued or (self._size > self._limits.max_queued_bytes and waiting > 1)
 
     def _drop_oldest(self) -> bool:
         for index, (line, droppable) in enumerate(self._waiting):
@@ -85,20 +92,23 @@ class EventQueue:
 
 
 class Turn:
-    """One stream's turn at a queue that another may take over. `end` never cuts short what is being sent."""
+    """The time in which one stream sends from a queue, until another stream takes over.
+
+    `end` never cuts short an event that is being sent.
+    """
 
     def __init__(self) -> None:
         self.is_over = False
         self.waiting = trio.CancelScope()
 
     def end(self) -> None:
-        """Take nothing more from the queue."""
+        """Send nothing more from the queue."""
         self.is_over = True
         self.waiting.cancel()
 
 
-async def send_events(request: Request, queue: EventQueue, turn: Turn | None = None) -> None:
-    """Answer a request with what comes into the queue, until that is closed, or the turn ends.
+async def send_events(request: HttpRequest, queue: EventQueue, turn: Turn | None = None) -> None:
+    """Answer a request with the messages of a queue, until that is closed, or the turn ends.
 
     Raises:
         DisconnectedError: the client has gone.
@@ -106,11 +116,11 @@ async def send_events(request: Request, queue: EventQueue, turn: Turn | None = N
     await request.begin(200, EVENT_HEADERS)
     if turn is None:
         turn = Turn()
-    else:  # it may be long until something comes, and servers may hold back the head until there is a body
+    else:  # the first message may be long in coming, and ASGI servers may hold back the head until there is a body
         await request.write(b": open\n\n")
     while not turn.is_over:
         events: bytes | None = None
-        with trio.move_on_after(KEEP_ALIVE) as turn.waiting:
+        with trio.move_on_after(queue.keep_alive) as turn.waiting:
             events = await queue.take()
         if events == b"" or (events is None and turn.is_over):
             break

@@ -1,13 +1,12 @@
-"""Who may come in: the Host and Origin of a request, and what the user's `authorize` says of it. Knows no MCP.
+"""Which requests may come in: by their Host and Origin, and by the user's `authorize`. Knows no MCP.
 
-A web page may send requests to a server on its visitor's own machine, by a name that it lets point there (DNS
-rebinding). Browsers say the name in Host, and the page's origin in Origin.
+A web page may send requests to a server on its visitor's own machine, under a domain name of its own that resolves
+to that machine (DNS rebinding). Browsers put the name into Host, and the page's origin into Origin.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
@@ -15,12 +14,10 @@ from inspect import isawaitable
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...errors import AuthError
-from .asgi import Refusal, Request
+from ...errors import Unauthorized
+from .asgi import HttpRequest, Refusal
 
-logger = logging.getLogger("trio_mcp.server")
-
-#: async `(headers) -> principal`; the names of the headers are in lower case.
+#: async `(headers) -> principal`, or raises `Unauthorized`; the names of the headers are in lower case.
 Authorize = Callable[[Mapping[str, str]], Awaitable[Any]]
 
 _ANY = "*"
@@ -44,7 +41,7 @@ class Guard:
             raise TypeError(f"authorize: expected an async function, got {type(authorize).__name__}")
         self._authorize = authorize
 
-    def check_source(self, request: Request) -> None:
+    def check_source(self, request: HttpRequest) -> None:
         """Check Host and Origin.
 
         Raises:
@@ -63,11 +60,12 @@ class Guard:
             if not (_is_local_origin(origin) if self._origins is None else _allows(self._origins, origin)):
                 raise Refusal(403, b"this Origin is not allowed here")
 
-    async def admit(self, request: Request) -> Any:
-        """Ask `authorize` who this is; None without one.
+    async def admit(self, request: HttpRequest) -> Any:
+        """Ask `authorize` for the principal of a request; None without an `authorize`.
 
         Raises:
-            Refusal: with 401, or what an `AuthError` says, and the challenge.
+            Refusal: with the status and the challenge of an `Unauthorized`.
+            Exception: any other one that `authorize` raises is a fault of it.
         """
         if self._authorize is None:
             return None
@@ -75,22 +73,14 @@ class Guard:
             asked = self._authorize(request.headers)
             if isawaitable(asked):
                 return await asked
-        except AuthError as error:
-            status = error.status if error.status in (401, 403) else 401
-            challenges = error.challenge
-        except Exception as error:
-            # Whatever is raised means no, and nothing of it goes out.
-            logger.info("authorize refused a request: %s", type(error).__name__)
-            logger.debug("authorize raised", exc_info=True)
-            status, challenges = 401, ()
-        else:
-            raise TypeError(f"authorize: expected an async function, got one that returns {type(asked).__name__}")
-        words = [_challenge(challenge) for challenge in challenges] or ["Bearer"]
-        text = b"authorization is required" if status == 401 else b"this is not permitted"
-        raise Refusal(status, text, [(b"www-authenticate", word.encode("latin-1", "replace")) for word in words])
+        except Unauthorized as refused:
+            challenges = [_challenge(challenge) for challenge in refused.challenge] or ["Bearer"]
+            headers = [(b"www-authenticate", challenge.encode("latin-1", "replace")) for challenge in challenges]
+            raise Refusal(refused.status, str(refused).encode(), headers) from None
+        raise TypeError(f"authorize: expected an async function, got one that returns {type(asked).__name__}")
 
 
-@lru_cache(maxsize=64)  # for every request the same few, but for those of strangers
+@lru_cache(maxsize=64)  # most requests have one of a few; strangers may send any number
 def is_loopback(host: str) -> bool:
     """Whether a name or an address, without a port, means this machine.
 
@@ -133,7 +123,7 @@ def _allows(allowed: frozenset[str], *spellings: str) -> bool:
 def _names(field: str, names: Any) -> frozenset[str] | None:
     if names is None:
         return None
-    # Of an iterator nothing would be left behind the look at its types, and nobody be let in.
+    # An iterator would be used up by the check of its types, and then let nothing in.
     is_collection = isinstance(names, Collection) and not isinstance(names, str)
     if not is_collection or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{field}: expected a collection of str")

@@ -1,4 +1,4 @@
-"""What a tool can say to the client that called it: one `CallContext` for each era.
+"""What a running call can say to the client that sent it: one `CallContext` for each era.
 
 The eras differ in how a tool asks. A legacy client is asked over the same stream, and the tool waits. A modern one
 is asked by *answering* the call with the question: the function is unwound (it sees a cancel), and runs again from
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
-from ..errors import NotOfferedError
-from ..protocol.messages import decode_json, encode_any, is_id
-from ..tools.context import LEVELS, OnProgress
-from .request_state import digest
+from ...errors import NotOfferedError
+from ...protocol.messages import decode_json, encode_any, is_id
+from ...protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL
+from ...tools.context import LEVELS, OnProgress
+from ..feature import Request
+from ..params import Params
+from ..request_state import digest
 
 #: What a client must have declared to be asked something.
 CAPABILITY_OF = {
@@ -26,43 +29,27 @@ CAPABILITY_OF = {
 }
 
 
-class Peer(Protocol):
-    """The way back to the client that a request came from.
-
-    `principal` is who the client is, where somebody has looked into that.
-    """
-
-    principal: Any
-
-    def notify(self, method: str, params: bytes) -> None:
-        """Send a notification that belongs to the request."""
-
-    async def ask(self, method: str, params: bytes) -> bytes:
-        """Ask the client (legacy); its result, undecoded."""
-
-
 class _Call:
     def __init__(
         self,
-        peer: Peer,
-        meta: Mapping[str, Any],
+        request: Request[Params],
         client_info: Mapping[str, Any] | None,
         capabilities: Mapping[str, Any],
-        level: str | None,
+        log_level: str | None,
     ) -> None:
-        self._peer = peer
-        self.principal = peer.principal
-        self.meta = meta
+        self._peer = request.peer
+        self.principal = request.peer.principal
+        self.meta = request.meta
         self.client_info = client_info
         self._capabilities = capabilities
-        self._level = level
-        token = meta.get("progressToken")
+        self._log_level = log_level
+        token = request.meta.get("progressToken")
         # basic/utilities/progress: a token is a string or an integer, as an id is.
         self.on_progress: OnProgress | None = self._progress if is_id(token) else None
 
     async def log(self, level: str, data: Any) -> None:
         # server/utilities/logging, 2026-07-28: nothing is sent unless the request asked for a level.
-        if self._level in LEVELS and LEVELS.index(level) >= LEVELS.index(self._level):
+        if self._log_level in LEVELS and LEVELS.index(level) >= LEVELS.index(self._log_level):
             self._peer.notify("notifications/message", encode_any({"level": level, "data": data}))
         await trio.lowlevel.checkpoint()
 
@@ -83,7 +70,11 @@ class _Call:
 
 
 class LegacyCall(_Call):
-    """A call of a session that began with `initialize`."""
+    """A call of a client that began with `initialize`."""
+
+    def __init__(self, request: Request[Params]) -> None:
+        client = request.client
+        super().__init__(request, client.client_info, client.capabilities, client.log_level)
 
     async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
         if not self._offers(method):
@@ -93,18 +84,28 @@ class LegacyCall(_Call):
 
 
 class ModernCall(_Call):
-    """One round of a call. `answers` are those of earlier rounds, None for what was asked and not answered.
-
-    `questions` and `missing` say, when the function has been unwound, what it wants to know, or which capability
-    the client lacks for that. `scope` is where it runs.
+    """One round of a call.
 
     A question is known by what it asks: the answer to one never serves another, also where the function asks
-    from several tasks, or asks something else when it runs again. One that the function names is known by that
-    name: a client that knows it may answer before it is asked (`preset_answers`).
+    from several tasks, or asks something else when it runs again. A question that the function names is known by
+    that name: a client that knows it may answer before it is asked.
+
+    Attributes:
+        scope: the function runs in it; cancelled once it has to be unwound.
+        questions: what the function wants to know, by key, when it has been unwound.
+        missing: the capability that the client would need to be asked, when it lacks one.
+
+    Args:
+        request: the request of this round.
+        answers: those of earlier rounds, by key; None for a question that was asked and is not answered.
+        preset_answers: what the client has answered in this round, asked or not.
     """
 
-    def __init__(self, *args: Any, answers: Mapping[str, Any], preset_answers: Mapping[str, Any]) -> None:
-        super().__init__(*args)
+    def __init__(
+        self, request: Request[Params], answers: Mapping[str, Any], preset_answers: Mapping[str, Any]
+    ) -> None:
+        meta = request.meta
+        super().__init__(request, meta.get(META_CLIENT_INFO), meta[META_CAPABILITIES], meta.get(META_LOG_LEVEL))
         self._answers = dict(answers)
         self._preset_answers = preset_answers
         self.questions: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""How much runs at once, and whether more may: the bounds of a server that strangers reach."""
+"""How many calls run and how many streams are open, and whether one more may begin. Knows no method of MCP."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...protocol.messages import Id
 from .errors import busy
 
 
-class Load:
-    """Counts calls and streams. `most_calls` and `most_streams` bound them; after `stop` there may be no more."""
+class Capacity:
+    """Counts the calls and streams of an app. After `stop` no more may begin."""
 
-    def __init__(self, most_calls: int, most_streams: int) -> None:
+    def __init__(self, *, max_running: int, max_streams: int) -> None:
         self.calls = 0
         self.streams = 0
         self.is_stopping = False
-        self._most_calls = most_calls
-        self._most_streams = most_streams
-        self._left = trio.lowlevel.ParkingLot()
+        self._max_running = max_running
+        self._max_streams = max_streams
+        self._all_done = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
-        return f"<Load: {self.calls} calls, {self.streams} streams>"
+        return f"<Capacity: {self.calls} calls, {self.streams} streams>"
 
     def check(self, id_: Id | None, *, calls: int = 0, streams: int = 0) -> None:
         """Check that so many more may begin.
@@ -33,24 +33,24 @@ class Load:
         """
         if self.is_stopping:
             raise busy(id_, "the server is stopping")
-        if calls and self.calls + calls > self._most_calls:
+        if calls and self.calls + calls > self._max_running:
             raise busy(id_, "too many calls are running")
-        if streams and self.streams + streams > self._most_streams:
+        if streams and self.streams + streams > self._max_streams:
             raise busy(id_, "too many streams are open")
 
     def begin_call(self) -> None:
-        """A call runs, until `end_call`."""
+        """Count a call that runs from now on, until `end_call`."""
         self.calls += 1
 
     def end_call(self) -> None:
-        """A call has ended."""
+        """Count a call that has ended."""
         self.calls -= 1
         if not self.calls:
-            self._left.unpark_all()
+            self._all_done.unpark_all()
 
     @contextmanager
     def stream(self) -> Iterator[None]:
-        """A stream is open as long as this lasts."""
+        """Count a stream that is open as long as the context lasts."""
         self.streams += 1
         try:
             yield
@@ -58,6 +58,6 @@ class Load:
             self.streams -= 1
 
     async def wait_idle(self) -> None:
-        """Until no call runs."""
+        """Wait until no call runs."""
         while self.calls:
-            await self._left.park()
+            await self._all_done.park()

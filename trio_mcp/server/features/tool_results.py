@@ -6,17 +6,17 @@ import json
 
 import msgspec
 
-from ..models.content import Text, block_to_wire
-from ..models.result import ToolResult
-from ..protocol.messages import encode_any, one_line, without_halves
-from ..protocol.revisions import META_SERVER_INFO, Era
-from .registry import ToolServer
+from ...models.content import Text, block_to_wire
+from ...models.result import ToolResult
+from ...protocol.messages import encode_any, encode_json, one_line, without_halves
+from ...protocol.revisions import META_SERVER_INFO, Era
+from ..registry import ToolServer
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
-    """A result, encoded. What it holds of structured output and `_meta` passes unchanged, as far as it is JSON."""
+    """A result, encoded. Its structured output and `_meta` pass unchanged, as far as they are JSON."""
     content = [
         {"type": "text", "text": block.text}
         if type(block) is Text and block == Text(block.text)
@@ -35,16 +35,16 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
             meta = {META_SERVER_INFO: server.info, **result.meta}
             members.append(b'"resultType":"complete","_meta":' + encode_any(meta))
         else:
-            members.append(server.modern_members)
+            members.append(encode_json(server.modern_members)[1:-1])
     elif result.meta:
         members.append(b'"_meta":' + encode_any(result.meta))
     return without_halves(b"{%b}" % b",".join(members))
 
 
 def _as_json(structured: bytes) -> bytes:
-    """Structured output on one line, byte for byte; what another server sent as NaN or Infinity becomes null.
+    """Structured output on one line, byte for byte, but for NaN and Infinity, which become null.
 
-    They are no JSON: a client drops such a line, and waits for ever for its answer.
+    They are no JSON: a client drops a line with them, and waits for ever for its answer.
     """
     if b"NaN" in structured or b"Infinity" in structured:
         try:

@@ -1,0 +1,80 @@
+"""The listing of a server's tools, page by page, as each era has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...protocol.messages import encode_any, encode_json, one_line, without_halves
+from ...protocol.revisions import Era
+from ...tools.tool import Tool
+from ..registry import ToolServer
+
+#: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
+#: which are not offered here.
+_LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
+#: What official clients refuse a whole listing over where it is something else.
+_KINDS = {"annotations": dict, "_meta": dict, "icons": list}
+_HINTS = {
+    "title": str,
+    **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), bool),
+}
+
+
+def page(server: ToolServer, cursor: str | None, era: Era) -> bytes | None:
+    """One page of the listing, encoded; None for a cursor that this server did not give, or gives no more."""
+    return server.derived(("tools/list", era, cursor), lambda: _make_page(server, cursor, era))
+
+
+def _make_page(server: ToolServer, cursor: str | None, era: Era) -> bytes | None:
+    tools = server.tools
+    start = 0
+    if cursor is not None:
+        # A cursor names the tool before the page: a tool that is removed meanwhile takes its cursor with it.
+        names = [tool.name for tool in tools]
+        if server.page_size is None or cursor not in names:
+            return None
+        start = names.index(cursor) + 1
+    end = len(tools) if server.page_size is None else start + server.page_size
+    entries = b",".join(listed(tool, era) for tool in tools[start:end])
+    members = [b'"tools":[%b]' % entries]
+    if end < len(tools):
+        members.append(b'"nextCursor":' + encode_any(tools[end - 1].name))
+    if era == "modern":
+        members.append(b'"ttlMs":0,"cacheScope":"private"')
+        members.append(encode_json(server.modern_members)[1:-1])
+    return b"{%b}" % b",".join(members)
+
+
+def listed(tool: Tool, era: Era) -> bytes:
+    """A tool as tools/list has it, encoded: its schemas byte for byte, but for line ends between tokens."""
+    spec = tool.spec
+    members: dict[str, Any] = {"name": tool.name}
+    if spec.title is not None:
+        members["title"] = spec.title
+    if tool.description:
+        members["description"] = tool.description
+    encoded = encode_any(members)[:-1] + b',"inputSchema":' + _with_type(spec.input_schema, spec.input_schema_json)
+    output = spec.output_schema_json
+    # Legacy clients refuse the whole listing over an output schema whose root is no object, and all of them over
+    # one that is no schema.
+    if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
+        encoded += b',"outputSchema":' + output
+    rest = {key: value for key, value in _of_kinds(spec.raw, _KINDS).items() if key not in _LISTED_ABOVE}
+    if "annotations" in rest:
+        rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
+    if not spec.raw and tool.annotations.read_only_hint:
+        rest["annotations"] = {"readOnlyHint": True}
+    return without_halves(one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}")
+
+
+def _of_kinds(members: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
+    return {key: value for key, value in members.items() if isinstance(value, kinds.get(key, object))}
+
+
+def _with_type(schema: dict[str, Any], encoded: bytes) -> bytes:
+    """The schema's bytes, with the type spliced in where the root has none: clients insist on it."""
+    if "type" in schema:
+        return encoded
+    rest = encoded.strip()[1:-1].strip()
+    return b'{"type":"object"}' if not rest else b'{"type":"object",' + encoded.strip()[1:]
