@@ -13,7 +13,7 @@ from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..nursery import bare_nursery
 from ..protocol.headers import request_headers
 from ..protocol.messages import decode_json, encode_json
-from ..protocol.negotiation import PROBE_PATIENCE, Decision, Discover, Initialize, Negotiation, Wait
+from ..protocol.negotiation import Decision, Discover, Initialize, Negotiation, Wait
 from ..protocol.revisions import LEGACY_VERSIONS, request_meta
 from ..transports.base import NO_HEADERS, Transport
 
@@ -51,8 +51,12 @@ async def negotiate(
     negotiation: Negotiation,
     client_info: Mapping[str, Any],
     capabilities: Mapping[str, Any],
+    *,
+    probe_patience: float,
 ) -> tuple[Decision, ServerStoppedError | None]:
     """Negotiate over one start of a server, until there is a final decision.
+
+    A server that has not answered the probe after `probe_patience` seconds counts as silent.
 
     Returns the decision (never `Discover`, `Initialize` or `Wait`), and how the server went away, if it did.
 
@@ -103,7 +107,7 @@ async def negotiate(
                     negotiation.discover_refused,
                     request_headers(decision.version, "server/discover", params),
                 )
-                patient_until = trio.current_time() + PROBE_PATIENCE
+                patient_until = trio.current_time() + probe_patience
             elif isinstance(decision, Initialize):
                 params = initialize_params(decision.version, client_info, capabilities)
                 nursery.start_soon(

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 Era = Literal["modern", "legacy"]
 
+#: What `Server.protocol` may be: the client finds out, one of the eras, or one revision that alone is acceptable.
+ProtocolChoice = Literal[
+    "auto", "modern", "legacy", "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
+]
+
 #: The revisions that are spoken here, the newest first.
 MODERN_VERSIONS: Final = ("2026-07-28",)
 LEGACY_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
