@@ -14,6 +14,7 @@ from tests.http_peer import META, Exchange, start_peer
 from tests.raw_http import Line, listen
 from trio_mcp import (
     AuthError,
+    ClientLimits,
     InvalidServerError,
     Server,
     ServerStartError,
@@ -152,8 +153,7 @@ async def test_a_pinned_era_is_asked_for_alone(nursery: trio.Nursery, protocol: 
             assert peer.methods()[0] == method
 
 
-async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_mcp.client.negotiating.PROBE_PATIENCE", 0.01)
+async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "modern")
 
     async def slowly(exchange: Exchange) -> None:
@@ -162,7 +162,7 @@ async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery, monkeypatch: py
 
     peer.on["server/discover"] = slowly
     with trio.fail_after(10):
-        async with open_connection(peer.server()):
+        async with open_connection(peer.server(), limits=ClientLimits(probe_patience=0.01)):
             assert "initialize" not in peer.methods()
 
 

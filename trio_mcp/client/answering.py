@@ -80,7 +80,7 @@ class PendingAnswers:
         try:
             return encode_any(dict(await request.answer(asked)))
         except Exception:
-            logger.exception('server "%s": the handler of %s failed', self._server_name, method)
+            logger.exception('server "%s": %s', self._server_name, request.failure)
             if request.fallback is None:
                 return RequestError(INTERNAL_ERROR, f"{method} failed")
             return encode_any(dict(request.fallback))

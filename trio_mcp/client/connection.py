@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..models.result import InputRequired, ToolResult, read_any_result, read_call_result
 from ..models.tool import ToolSpec
-from ..models.typed_result import TypedToolResult, Value, decoder_of, read_typed
+from ..models.typed_result import Decode, TypedToolResult, Value, decoder_of, read_typed
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import Undecoded, encode_any
 from ..tools.context import OnProgress
@@ -169,13 +169,12 @@ class Connection:
         """
         if returns is None:
             return await self._call(name, arguments, on_progress, meta, self._read_result)
-        decode = decoder_of(returns)
+        # No function made here: its cells would be held by every call that waits, typed or not.
+        return await self._call(name, arguments, on_progress, meta, partial(self._read_typed, decoder_of(returns)))
 
-        def read(data: Undecoded) -> ToolResult | InputRequired:
-            result = self._read_result(data)
-            return result if isinstance(result, InputRequired) else read_typed(result, decode)
-
-        return await self._call(name, arguments, on_progress, meta, read)
+    def _read_typed(self, decode: Decode[Value], data: Undecoded) -> ToolResult | InputRequired:
+        result = self._read_result(data)
+        return result if isinstance(result, InputRequired) else read_typed(result, decode)
 
     def _call(
         self,

@@ -30,11 +30,13 @@ class ServerRequest(Generic[Request]):
             modern one in the task whose call the server cannot finish without the answer, and what it raises ends
             that call.
         fallback: the result that a legacy server gets when `answer` raised; None stands for an internal error.
+        failure: what is logged then.
     """
 
     read: Callable[[Any], Request]
     answer: Callable[[Request], Awaitable[Mapping[str, Any]]]
     fallback: Mapping[str, Any] | None = None
+    failure: str = "a question was not answered: its handler failed"
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import trio
 
-from ..errors import AuthError, ExchangeError, MCPError, RequestError, renewed
+from ..errors import AuthError, ExchangeError, MCPError, RequestError, ServerStoppedError, renewed
 from ..protocol.messages import HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION, Encoded, Undecoded
 from ..transports.base import NO_HEADERS, OnRawProgress, SessionLostError, Transport
 
@@ -92,6 +92,7 @@ class SessionRenewal:
         self._start_soon = start_soon
         self._replaced = 0  # the number of the last session that has been replaced
         self._handshake: _Handshake | None = None
+        self._ended_by: ServerStoppedError | None = None  # a handshake that failed
 
     async def renew(self, lost: SessionLostError) -> None:
         """Wait until there is a session in place of the lost one.
@@ -103,6 +104,8 @@ class SessionRenewal:
         """
         if lost.number <= self._replaced:
             return
+        if self._ended_by is not None:
+            raise renewed(self._ended_by)
         if self._handshake is None:
             handshake = _Handshake()
             if not self._start_soon(self._run, handshake, lost):
@@ -121,7 +124,7 @@ class SessionRenewal:
             handshake.error = error
         except MCPError as error:
             reason = f"lost the session, and the new handshake failed: {getattr(error, 'reason', error)}"
-            handshake.error = lost.give_up(reason, getattr(error, "status", None))
+            handshake.error = self._ended_by = lost.give_up(reason, getattr(error, "status", None))
         except Exception as error:  # noqa: BLE001 - raised by each caller that waits
             handshake.error = error
         else:

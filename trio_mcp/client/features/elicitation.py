@@ -39,7 +39,12 @@ def elicitation(on_elicit: OnElicit) -> Feature:
     return Feature(
         capabilities={"elicitation": {"form": {}}},
         requests={
-            "elicitation/create": ServerRequest(read=_read_request, answer=answer, fallback={"action": "cancel"})
+            "elicitation/create": ServerRequest(
+                read=_read_request,
+                answer=answer,
+                fallback={"action": "cancel"},
+                failure='on_elicit failed; the server is told "cancel"',
+            )
         },
     )
 
