@@ -90,19 +90,20 @@ def decoder_of(cls: type[Value]) -> Decode[Value]:
 def _decoder_of(cls: Any) -> Decode[Any]:
     if _is_of_pydantic(cls):
         return _pydantic_decoder(cls)
+    schema = msgspec.json.schema(cls)  # refuses classes that the decoder would only compare with
     decode = msgspec.json.Decoder(cls).decode
 
     def read(data: bytes) -> Any:
         try:
             return decode(data)
         except msgspec.ValidationError as error:
-            raise _misfit(validation_message(error), data) from None
+            raise _misfit(validation_message(error, schema), data) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = decode_json(data)  # NaN, lone surrogates
         try:
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
-            raise _misfit(validation_message(error), data) from None
+            raise _misfit(validation_message(error, schema), data) from None
 
     return read
 
@@ -136,6 +137,6 @@ def _is_of_pydantic(cls: Any) -> bool:
 def _misfit(text: str, data: bytes) -> ProtocolError:
     # "a.b: expected int, got str", "[0].a: ..." or, for the value itself, "expected object, got array".
     path, colon, reason = text.partition(": ")
-    if not colon:
+    if not colon or path.startswith("a key"):
         return ProtocolError(f"{_WHERE}: {text}", data)
     return ProtocolError(f"{_WHERE}{'' if path.startswith('[') else '.'}{path}: {reason}", data)
