@@ -247,7 +247,7 @@ class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
 def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """The known names that are most like this one, at most three.
 
-    >>> nearest_names("get_tme", ["get_time", "convert_time"])
+    >>> nearest_names("get_tme", ["get_time", "set_alarm"])
     ('get_time',)
     """
     from difflib import get_close_matches  # only a mistake needs it

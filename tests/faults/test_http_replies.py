@@ -17,6 +17,7 @@ from tests.raw_http import Line, listen
 from trio_mcp import (
     ClientLimits,
     Connection,
+    ExchangeError,
     InvalidServerError,
     ProtocolError,
     RequestError,
@@ -190,6 +191,21 @@ async def test_compressed_answers_are_read(nursery: trio.Nursery, status: str) -
             assert (await connection.call_tool("packed events")).content == "hello"
             with pytest.raises(ServerStoppedError, match="cannot be decoded"):
                 await connection.call_tool("broken")
+
+
+async def test_one_failed_exchange_is_told_apart_from_a_lost_server(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery)
+    peer.calls["bad"] = lambda it: it.status("502 Bad Gateway")
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            with pytest.raises(ExchangeError) as caught:
+                await connection.call_tool("bad")
+            assert connection.error is None
+            assert not connection.done.is_set()
+            assert (await connection.call_tool("echo")).content == "{}"
+    assert isinstance(caught.value, ServerStoppedError)
+    assert str(caught.value) == 'server "peer" failed one request: answered with HTTP 502 Bad Gateway'
+    assert caught.value.status == 502
 
 
 # --- fault 34: an error in the body of a refusal

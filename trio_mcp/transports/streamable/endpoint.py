@@ -33,7 +33,7 @@ class Endpoint:
         self._server = server
         self._limits = limits
         self._url = _parsed(server.url)
-        self._transport = server.http_transport or _default_transport(self._url, server.ssl_context)
+        self._transport = server.http_transport or default_transport(self._url, server.ssl_context)
         self._owns_transport = server.http_transport is None
         constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
         if server.bearer_token is not None:
@@ -131,7 +131,8 @@ class Endpoint:
         return target
 
 
-def _default_transport(url: httpx.URL, ssl_context: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+def default_transport(url: httpx.URL, ssl_context: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+    """The transport to this URL: ours, or httpx's where the environment names a proxy for it."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):

@@ -83,7 +83,7 @@ class Exchange:
             ExchangeError, ProtocolError: this is no answer.
         """
         if reply.media_type == JSON:
-            body = await reply.read(self._limits.max_message)
+            body = await reply.read()
             self._counts.bytes_in += len(body)
             for message in read_line(body):
                 await self._take(message)

@@ -78,12 +78,13 @@ class Reply:
             return chunk
         raise exchange_error(self._server, failure, self.status)
 
-    async def read(self, maximum: int) -> bytes:
-        """The whole body.
+    async def read(self, maximum: int | None = None) -> bytes:
+        """The whole body, up to `max_message` bytes where nothing else is said.
 
         Raises:
             ExchangeError: it broke off, or is over the maximum.
         """
+        maximum = self._limits.max_message if maximum is None else maximum
         parts = []
         while (chunk := await self.next_chunk()) is not None:
             parts.append(chunk)
