@@ -12,7 +12,6 @@ import trio
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, Server, ServerStartError, open_connection
 from trio_mcp.client.limits import ClientLimits
-from trio_mcp.protocol.negotiation import PROBE_PATIENCE
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -88,7 +87,7 @@ async def test_servers_silent_on_the_probe_or_slow_to_start_are_understood() -> 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             answers_only_initialize = peer("silent", era="legacy", probe="silent")
-            nursery.start_soon(open_and_look, answers_only_initialize, LEGACY, PROBE_PATIENCE)
+            nursery.start_soon(open_and_look, answers_only_initialize, LEGACY, ClientLimits().probe_patience)
             # It reads both messages after 6 s, and answers the probe first.
             nursery.start_soon(open_and_look, peer("starts", era="both", start_delay=6), MODERN, 6)
             # It refuses initialize meanwhile.
