@@ -133,13 +133,13 @@ async def open_gateway(
 
 @define(eq=False)
 class _Board:
-    """What is published: the tools of each upstream that is up, in the order of the servers."""
+    """The published tools: those of each server that is up, in the order of the servers."""
 
     gateway: ToolServer
     tools: dict[str, tuple[Tool, ...]] = field(factory=dict)
 
     def put(self, server_name: str, tools: tuple[Tool, ...]) -> None:
-        """These are the tools of that server from now on."""
+        """Publish these tools as those of that server, in place of the ones it had."""
         before = self._all()
         self.tools[server_name] = tools
         self.gateway.replace_tools((tool.name for tool in before), self._all())
@@ -150,7 +150,7 @@ class _Board:
 
 @define(eq=False)
 class _Upstream:
-    """One server, kept up. `settled` is set once it has come up or failed for the first time."""
+    """Keeps one server up. `settled` is set once it has come up or failed for the first time."""
 
     server: Server
     _board: _Board

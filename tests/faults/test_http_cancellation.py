@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import pytest
@@ -281,6 +282,31 @@ async def test_other_requests_name_what_they_are_about(nursery: trio.Nursery) ->
         async with open_connection(peer.server()) as connection:
             await connection.request("resources/read", {"uri": "file:///grün", "_meta": {"a": 1}})
     assert peer.seen[-1].request.headers["mcp-name"] == "=?base64?ZmlsZTovLy9ncsO8bg==?="
+
+
+class Size(enum.IntEnum):
+    SMALL = 3
+
+
+async def test_headers_are_made_of_values_and_raw_arguments_are_decoded(
+    nursery: trio.Nursery,
+) -> None:
+    peer = await start_peer(nursery, "modern")
+    properties = {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "size": {"type": "integer", "x-mcp-header": "Size"},
+    }
+    peer.tools = [{"name": "echo", "inputSchema": {"type": "object", "properties": properties}}]
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            for arguments in ({"region": "grün", "size": Size.SMALL}, '{"region": "grün",\n"size": 3}'):
+                await connection.call_tool("echo", arguments)
+                headers = peer.seen[-1].request.headers
+                assert headers["mcp-param-region"] == "=?base64?Z3LDvG4=?="
+                assert headers["mcp-param-size"] == "3"
+            await connection.request("tools/call", {"name": "echo", "arguments": {"size": 4}})
+            assert peer.seen[-1].request.headers["mcp-param-size"] == "4"
+            assert peer.seen[-1].request.headers["mcp-name"] == "echo"
 
 
 # --- watching

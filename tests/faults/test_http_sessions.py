@@ -445,3 +445,48 @@ async def test_an_answer_on_the_servers_own_stream_is_one(nursery: trio.Nursery)
             await own[0].event({"jsonrpc": "2.0", "id": 99999, "result": {}})
             await wait_all_tasks_blocked(0.02)
             assert connection.statistics().late_answers == 1
+
+
+async def test_the_caller_that_began_the_handshake_does_not_take_it_with_it_either(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    go = trio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await go.wait()
+        await peer.behave(exchange)
+
+    with trio.fail_after(10):
+        async with open_quickly(peer.server()) as connection:
+            peer.sessions.clear()
+            peer.on["initialize"] = slow
+            with trio.CancelScope() as first:
+                async with trio.open_nursery() as callers:
+                    callers.start_soon(connection.call_tool, "echo")
+                    await peer.heard("initialize", 2)
+                    first.cancel()
+            assert first.cancelled_caught
+            async with trio.open_nursery() as callers:
+                callers.start_soon(connection.call_tool, "echo")
+                await peer.heard("tools/call", 2)
+                go.set()
+            assert len(peer.of("initialize")) == 2
+            assert [it.params["requestId"] for it in peer.of("notifications/cancelled")] == []
+
+
+async def test_a_connection_that_is_closed_during_the_handshake_lets_nobody_wait(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    peer.on["initialize"] = peer.behave
+
+    async def call(connection: Connection) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await connection.call_tool("echo")
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as callers:
+            async with open_quickly(peer.server()) as connection:
+                peer.sessions.clear()
+                peer.on["initialize"] = lambda it: it.line.wait_closed()
+                for _ in range(3):
+                    callers.start_soon(call, connection)
+                await peer.heard("initialize", 2)
+                await wait_all_tasks_blocked(0.02)

@@ -4,7 +4,7 @@ How lifetimes hold together, in one place:
 
 - A connection's transport runs as a task of a nursery of ours, shielded from the first moment; only `close`, or
   loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
-- Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
+- Opening is done in the caller's own task, where it can be cancelled; then everything it has started is closed.
 - The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
   server's `stop_timeout` and the limits of its transport.
 """
@@ -97,8 +97,8 @@ async def open_connection(
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
         ServerStartError: the server did not come up, within `start_timeout`, and is gone.
-        AuthError: it refused us with 401 or 403 (HTTP).
-        NotImplementedError: it would be a process on Windows.
+        AuthError: the server refused access with 401 or 403 (HTTP).
+        NotImplementedError: a stdio server on Windows.
 
     Example:
         >>> import sys, trio
@@ -319,7 +319,7 @@ async def _negotiated(
     client.agree(decision)
     try:
         await client.prepare()
-    except (AuthError, InvalidServerError):  # ours to mend: not the server's failure to start
+    except (AuthError, InvalidServerError):  # the program's mistake, and not a server that fails to start
         raise
     except ServerStoppedError as error:
         raise _start_error(launcher, "", starts, error) from error
@@ -334,7 +334,7 @@ async def _negotiated(
 def _start_error(
     launcher: Launcher, reason: str, starts: list[Client], lost: ServerStoppedError | None = None
 ) -> ServerStartError:
-    """The error of a server that never came up. It tells the last start, with the stderr of both."""
+    """The error of a server that never came up: facts of the last start, and the stderr of both."""
     tails = [client.stderr_tail for client in starts]
     error = ServerStartError(
         launcher.name,
@@ -352,6 +352,6 @@ def _start_error(
 
 
 def _shown(cause: MCPError, launcher: Launcher) -> MCPError | None:
-    """A cause as a traceback may show it: not at all, where the server has repeated a secret in it."""
+    """The cause, if a traceback may show it; None where the server has repeated a secret in it."""
     redactor = NOTHING_SECRET if launcher.server is None else launcher.server.redactor
     return cause if redactor(str(cause)) == str(cause) else None

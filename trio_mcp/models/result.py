@@ -44,9 +44,9 @@ def _check_is_error(_: Any, __: Attribute[bool], value: Any) -> None:
         raise TypeError(f"is_error: expected bool, got {type(value).__name__}")
 
 
-def _check_json(_: Any, attribute: Attribute[bytes | None], value: Any) -> None:
+def _check_structured_json(_: Any, __: Attribute[bytes | None], value: Any) -> None:
     if value is not None and type(value) is not bytes:
-        raise TypeError(f"{attribute.name}: expected bytes or None, got {type(value).__name__}")
+        raise TypeError(f"structured_json: expected bytes or None, got {type(value).__name__}")
 
 
 def _check_meta(_: Any, __: Attribute[dict[str, Any] | None], value: Any) -> None:
@@ -81,9 +81,9 @@ class ToolResult:
 
     blocks: tuple[Block, ...] = field(default=(), converter=_as_blocks)
     is_error: bool = field(default=False, kw_only=True, validator=_check_is_error)
-    structured_json: bytes | None = field(default=None, kw_only=True, validator=_check_json)
+    structured_json: bytes | None = field(default=None, kw_only=True, validator=_check_structured_json)
     meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_check_meta)
-    raw: bytes | None = field(default=None, kw_only=True, validator=_check_json, eq=False, repr=False)
+    raw: bytes | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     @property
     def content(self) -> str:

@@ -45,7 +45,7 @@ class TypedToolResult(ToolResult, Generic[Value]):
             ToolError: the tool failed, and a failed tool has no value.
         """
         if self.is_error:
-            raise ToolError(self.content, self)
+            raise ToolError(self.content or "mcp: tool returned an error", self)
         return self._decoded  # type: ignore[return-value] # read_typed has set it
 
 

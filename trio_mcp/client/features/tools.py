@@ -36,7 +36,7 @@ _decode_page = msgspec.json.Decoder(_Page).decode
 
 @attrs.frozen
 class Entries:
-    """Every entry of a listing, as JSON bytes, and what was odd about its pages."""
+    """Every entry of a listing, as JSON bytes, and warnings about its pages."""
 
     entries: tuple[bytes, ...]
     warnings: tuple[str, ...]
@@ -90,8 +90,8 @@ async def judge_entries(
 ) -> tuple[ToolSpec | SkippedToolError, ...]:
     """Judge entries one by one, in their order; those whose names the filter hides are left out.
 
-    `wanted` keeps only these names of the server's; None keeps all. The first usable occurrence of a name stands,
-    and what is skipped claims nothing, its headers neither.
+    `wanted` keeps only these names of the server's; None keeps all. The first usable entry of a name counts, and a
+    skipped entry claims neither its name nor its headers.
     """
     found: list[ToolSpec | SkippedToolError] = []
     taken: set[str] = set()
@@ -117,7 +117,7 @@ def choose_tools(
     server_name: str,
     wanted: frozenset[str] | None,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools that judged entries make, and warnings: what was skipped and why, what is wanted and not there."""
+    """The tools of judged entries, and warnings: entries that were skipped and why, wanted names not offered."""
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
     offered: set[str] = set()

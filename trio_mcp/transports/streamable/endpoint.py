@@ -64,13 +64,9 @@ class Endpoint:
         for _ in range(self._limits.max_redirects + 1):
             stream = httpx.ByteStream(body or b"")
             request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
-            failure: httpx.HTTPError | None = None
-            try:
-                response = await self._authorized(request)
-            except httpx.HTTPError as error:
-                failure = error
-            if failure is not None:  # raised here, so that httpx's error is no context of it
-                raise exchange_error(self._server, failure)
+            response = await self._attempt(request)
+            if isinstance(response, httpx.HTTPError):  # raised here, so that it is no context of ours
+                raise exchange_error(self._server, response)
             if response.status_code < 300 or not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
@@ -90,6 +86,12 @@ class Endpoint:
             challenges = parse_challenges(response.headers.get_list("www-authenticate"))
             raise AuthError(self._server.name, response.status_code, challenges)
         return reply
+
+    async def _attempt(self, request: httpx.Request) -> httpx.Response | httpx.HTTPError:
+        try:
+            return await self._authorized(request)
+        except httpx.HTTPError as error:
+            return error
 
     async def _authorized(self, request: httpx.Request) -> httpx.Response:
         auth = self._server.auth

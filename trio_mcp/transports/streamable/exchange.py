@@ -1,8 +1,8 @@
 """One request over HTTP and its answer: reads the messages of a reply, and says where each goes.
 
-The reply is read by the task that made the request: there is nothing to correlate, and progress is delivered by
-the reader itself. Only what a legacy server sends on some other stream has to find its request: that is handed on.
-Knows nothing of sessions, and no method of MCP but that of progress.
+The task that made the request reads the reply: nothing has to be correlated, and progress is delivered by the
+reader itself. Only messages that a legacy server sends on another stream have to find their request: those are
+handed on. Knows nothing of sessions, and no method of MCP but that of progress.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Exchange:
         self._waiting: deque[bytes] | None = None  # progress that came on the server's own stream
 
     def resolve(self, message: Line) -> None:
-        """Take the answer."""
+        """Keep the answer."""
         if message.error_bytes is not None:
             self.answer = read_error(message.error_bytes)
         elif message.is_answer:
@@ -77,7 +77,7 @@ class Exchange:
             self.answer = ProtocolError("an answer with neither result nor error")
 
     async def read(self, reply: Reply, buffer: EventBuffer) -> EventBuffer | None:
-        """Read a reply that is no refusal; the buffer, where it had events that ended without the answer.
+        """Read a reply that is no refusal; the buffer of events that ended without the answer, if they did.
 
         Raises:
             ExchangeError, ProtocolError: this is no answer.
@@ -164,7 +164,7 @@ class Exchange:
         return True
 
     async def deliver(self) -> None:
-        """Deliver the progress that waits: its reader was another task, and this is the caller's."""
+        """Deliver kept progress, in the caller's task: another task has read it."""
         while self._waiting and self._on_progress is not None:
             await self._on_progress(self._waiting.popleft())
 

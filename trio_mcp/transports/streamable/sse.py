@@ -1,4 +1,4 @@
-"""Server-sent events out of a body: bytes in, events out. Blocks and caps are ours, httpx-sse reads the fields.
+"""Reads server-sent events out of a body: bytes in, events out, with a bound. httpx-sse reads the fields.
 
 The body is UTF-8 whatever its charset says, a byte order mark is dropped, and a carriage return ends a line at
 once: the event before it must not wait for the next chunk. Knows nothing of replies and sessions.
@@ -19,7 +19,7 @@ class EventBuffer:
     """Collects chunks and gives out whole events, those without data too.
 
     `last_event_id` is the id of the last event that had one, `retry` the seconds that the server last asked for;
-    both can be those of an earlier stream. `events` counts what was given out.
+    both may come from an earlier stream. `events` counts the events given out.
 
     >>> buffer = EventBuffer()
     >>> [event.data for event in buffer.feed(b"id: 7\\ndata: one\\n\\ndata: t")], buffer.last_event_id

@@ -228,6 +228,7 @@ class HttpTransport:
         self._bytes_out += len(body)
         number = self._session.number
         reply = await self._wire.send("POST", headers, body)
+        buffer = EventBuffer(self._limits.max_message)
         lingers = False
         try:
             if reply.status >= 400:
@@ -238,7 +239,6 @@ class HttpTransport:
                 raise error
             if on_reply is not None:
                 on_reply(reply)
-            buffer = EventBuffer(self._limits.max_message)
             try:
                 rest = await exchange.read(reply, buffer)
             except ServerStoppedError:
