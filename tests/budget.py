@@ -265,8 +265,8 @@ async def connected(result: bytes = RESULT) -> AsyncIterator[trio_mcp.Connection
             return StreamTransport(near.send, near.receive, handlers, name="far", write_now=near.write_now)
 
         nursery.start_soon(far_end)
-        async with opened(Launcher(name="far", protocol="legacy", start=start), Options("far")) as client:
-            yield client.connection
+        async with opened(Launcher(name="far", protocol="legacy", start=start), Options("far")) as connection:
+            yield connection
         nursery.cancel_scope.cancel()
 
 

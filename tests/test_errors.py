@@ -14,6 +14,7 @@ from trio_mcp import errors
 from trio_mcp.errors import (
     ApprovalRequiredError,
     AuthError,
+    ExchangeError,
     InvalidArgumentsError,
     InvalidServerError,
     MCPError,
@@ -56,9 +57,10 @@ def skipped(index: int, reason: str = "no-schema") -> SkippedToolError:
 EVERY_ERROR: list[MCPError] = [
     InvalidServerError("url", "is no URL"),
     InvalidArgumentsError("add", "got int"),
-    UnknownToolError("add"),
+    UnknownToolError("add", nearest=["added"]),
     ServerStartError("time", "timed out after 60s", status=503),
     stopped(),
+    ExchangeError("time", "answered with HTTP 502 Bad Gateway", status=502),
     RequestError(-32602, "Unknown tool", {"name": "add"}),
     ProtocolError("no JSON", b"{"),
     AuthError("time", 401, [{"scheme": "Bearer", "realm": "x"}]),

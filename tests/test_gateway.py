@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 import trio
 
+import trio_mcp
 from tests import verbatim_server
 from tests.exposing import ERAS
 from tests.http_peer import Exchange, start_peer, tools
 from tests.peers import environment, open_lives, peer, program
 from trio_mcp import (
     Connection,
+    GatewayLimits,
     InvalidServerError,
     Server,
-    open_gateway,
     open_memory_connection,
     tool,
 )
-from trio_mcp import gateway as gateway_module
 from trio_mcp.server.registry import TOOLS_CHANGED
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -36,10 +36,8 @@ EVERY_UPSTREAM = pytest.mark.parametrize("upstream", ERAS)
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The back-off itself is tested in test_gateway_pauses.py."""
-    monkeypatch.setattr(gateway_module, "FIRST_PAUSE", 0.05)
+#: The back-off itself is tested in test_gateway_pauses.py.
+open_gateway = partial(trio_mcp.open_gateway, limits=GatewayLimits(first_pause=0.05))
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +117,9 @@ async def test_schemas_and_arguments_pass_byte_for_byte(era: str) -> None:
 async def test_images_structure_errors_and_meta_pass_unchanged(era: str, name: str) -> None:
     sent = json.loads(verbatim_server.RESULTS[name])
     async with through(verbatim(), era=era) as client:
-        data, result = await client.call_tool_raw(f"mcp__verbatim__{name}")
+        result = await client.call_tool(f"mcp__verbatim__{name}")
+        data = result.raw
+        assert data is not None
         got = json.loads(data)
         if era == "modern":
             assert got.pop("resultType") == "complete"
@@ -409,7 +409,7 @@ async def test_a_server_over_http_that_fails_one_call_keeps_its_tools(nursery: t
         assert names(client) == ["mcp__far__echo", "mcp__far__broken", "mcp__near__echo"]
         broken = await client.call_tool("mcp__far__broken")
         assert broken.is_error
-        assert broken.content.startswith('mcp: server "far" stopped: ')
+        assert broken.content.startswith('mcp: server "far" failed one request: ')
         assert (await client.call_tool("mcp__far__echo", {"n": 1})).content == '{"n": 1}'
         assert len(names(client)) == 3
 

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from tests.fakes import LEGACY, FakeHost, FakeProcess, serving
 from trio_mcp import Server, ToolServer, open_gateway
-from trio_mcp.protocol import negotiation
+from trio_mcp.protocol.negotiation import ERAS
 from trio_mcp.server.registry import TOOLS_CHANGED
 from trio_mcp.transports.stdio import transport as stdio
 
@@ -19,8 +19,8 @@ NAMED = "mcp__s__echo"
 
 
 @pytest.fixture(autouse=True)
-def _no_era_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation.ERAS, "_eras", {})
+def _no_era_is_remembered() -> None:
+    ERAS.clear()
 
 
 @pytest.fixture

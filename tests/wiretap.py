@@ -56,6 +56,6 @@ async def open_tapped(
         return StreamTransport(tap, tap, handlers, name=name)
 
     async with bare_nursery() as nursery:
-        async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name)) as client:
-            yield client.connection, tap
+        async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name)) as connection:
+            yield connection, tap
         nursery.cancel_scope.cancel()

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from .agents.outcome import ToolOutcome as ToolOutcome
     from .agents.toolbox import Toolbox as Toolbox
     from .client.connection import Connection as Connection
+    from .client.features.elicitation import OnElicit as OnElicit
+    from .client.features.log_messages import OnLog as OnLog
+    from .client.features.tool_watch import ToolWatch as ToolWatch
+    from .client.limits import ClientLimits as ClientLimits
     from .client.opening import Connections as Connections
     from .client.opening import connect as connect
     from .client.opening import open_connection as open_connection
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from .config import load_servers as load_servers
     from .errors import ApprovalRequiredError as ApprovalRequiredError
     from .errors import AuthError as AuthError
+    from .errors import ExchangeError as ExchangeError
     from .errors import InvalidArgumentsError as InvalidArgumentsError
     from .errors import InvalidServerError as InvalidServerError
     from .errors import MCPError as MCPError
@@ -73,6 +78,7 @@ if TYPE_CHECKING:
     from .errors import UnknownToolError as UnknownToolError
     from .functions.decorators import raw_tool as raw_tool
     from .functions.decorators import tool as tool
+    from .gateway import GatewayLimits as GatewayLimits
     from .gateway import open_gateway as open_gateway
     from .memory import open_memory_connection as open_memory_connection
     from .models.content import Audio as Audio
@@ -88,6 +94,7 @@ if TYPE_CHECKING:
     from .models.server import default_environment as default_environment
     from .models.tool import ToolAnnotations as ToolAnnotations
     from .models.tool import ToolSpec as ToolSpec
+    from .models.typed_result import TypedToolResult as TypedToolResult
     from .server.http.app import HttpApp as HttpApp
     from .server.http.serving import asgi_app as asgi_app
     from .server.http.serving import serve_http as serve_http
@@ -95,6 +102,7 @@ if TYPE_CHECKING:
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import Context as Context
+    from .tools.context import OnProgress as OnProgress
     from .tools.importing import ImportedTools as ImportedTools
     from .tools.importing import import_tools as import_tools
     from .tools.naming import is_tool_name as is_tool_name
@@ -102,15 +110,21 @@ if TYPE_CHECKING:
     from .tools.policy import Policy as Policy
     from .tools.policy import ToolCall as ToolCall
     from .tools.tool import Tool as Tool
+    from .transports.streamable.limits import StreamableLimits as StreamableLimits
 
 _HOMES = {
     "client.connection": ("Connection",),
+    "client.features.elicitation": ("OnElicit",),
+    "client.features.log_messages": ("OnLog",),
+    "client.features.tool_watch": ("ToolWatch",),
+    "client.limits": ("ClientLimits",),
     "client.requests": ("Statistics",),
     "client.opening": ("Connections", "connect", "open_connection", "open_connections"),
     "config": ("LoadedServers", "load_servers"),
     "errors": (
         "ApprovalRequiredError",
         "AuthError",
+        "ExchangeError",
         "InvalidArgumentsError",
         "InvalidServerError",
         "MCPError",
@@ -129,6 +143,7 @@ _HOMES = {
     "models.result": ("ToolResult",),
     "models.server": ("Server", "default_environment"),
     "models.tool": ("ToolAnnotations", "ToolSpec"),
+    "models.typed_result": ("TypedToolResult",),
     "tools.naming": ("is_tool_name", "tool_name"),
     "tools.policy": ("Policy", "ToolCall"),
     "tools.tool": ("Tool",),
@@ -136,7 +151,7 @@ _HOMES = {
     "agents.toolbox": ("Toolbox",),
     "tools.importing": ("ImportedTools", "import_tools"),
     "functions.decorators": ("raw_tool", "tool"),
-    "tools.context": ("Context",),
+    "tools.context": ("Context", "OnProgress"),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "agents.agent": ("Agent", "AgentLike", "add_agent"),
     "server.http.app": ("HttpApp",),
@@ -144,8 +159,9 @@ _HOMES = {
     "server.limits": ("ServerLimits",),
     "server.registry": ("ToolServer",),
     "server.stdio": ("serve_stdio",),
-    "gateway": ("open_gateway",),
+    "gateway": ("GatewayLimits", "open_gateway"),
     "memory": ("open_memory_connection",),
+    "transports.streamable.limits": ("StreamableLimits",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

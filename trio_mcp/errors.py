@@ -8,7 +8,7 @@ them and models do not. What a connection that you closed yourself raises is `tr
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .redaction import NOTHING_SECRET, Redactor
@@ -62,12 +62,15 @@ class InvalidArgumentsError(MCPError, ValueError):
 class UnknownToolError(MCPError, LookupError):
     """You named a tool that `Server.tools` hides, or that is not published (`remove_tool`). Nothing was sent.
 
-    A name that the server itself does not know is its `RequestError`.
+    `nearest` holds known names that are like it, the likeliest first. For a name that the server itself does not
+    know, the server answers with a `RequestError`.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'unknown tool "{name}"')
+    def __init__(self, name: str, *, nearest: Sequence[str] = ()) -> None:
+        shown = " or ".join(f'"{known}"' for known in nearest)
+        super().__init__(f'unknown tool "{name}"' + (f"; did you mean {shown}?" if nearest else ""))
         self.name = name
+        self.nearest = tuple(nearest)
 
 
 class _ServerError(MCPError):
@@ -131,12 +134,20 @@ class ServerStartError(_ServerError):
 class ServerStoppedError(_ServerError):
     """The server went away while it was in use; attributes as in `ServerStartError`.
 
-    Every pending call gets one, and so does each later call, at once. Over HTTP it tells of one request that
-    failed, by the network or with `status`: the connection stays, and the next call may succeed. Only a session
-    that cannot be made anew ends it for all.
+    Every pending call gets one, and so does each later call, at once. Over HTTP a connection ends this way only
+    when its session cannot be replaced; one request that fails is an `ExchangeError`.
     """
 
     _happened = "stopped"
+
+
+class ExchangeError(ServerStoppedError):
+    """One request over HTTP failed, by the network or with `status`; the server may well live.
+
+    The connection stays, and the next call may succeed. Whether the server has acted on the request is unknown.
+    """
+
+    _happened = "failed one request"
 
 
 class RequestError(MCPError):
@@ -260,6 +271,17 @@ class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
 
     def derive(self, excs: Sequence[_E]) -> ExceptionGroup[_E]:  # type: ignore[override]  # a part keeps the type
         return ToolImportError(self.message, excs)  # type: ignore[arg-type,return-value]  # typeshed: any part
+
+
+def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that are most like this one, at most three.
+
+    >>> nearest_names("get_tme", ["get_time", "set_alarm"])
+    ('get_time',)
+    """
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return tuple(get_close_matches(str(name), list(dict.fromkeys(known))))
 
 
 def describe_exit(returncode: int | None) -> str:

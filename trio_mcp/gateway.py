@@ -1,7 +1,7 @@
 """Many servers behind one ToolServer: a gateway. Each server is kept up by a task of its own.
 
 An upstream that is lost costs only its own tools, which come back when it can be started again. The ToolServer is
-like any other: how it is served is no business of this file, and neither is where the servers are configured.
+like any other: this file knows neither how it is served nor where the servers are configured.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from .client.connection import Connection
 from .client.launching import launcher_for
+from .client.limits import ClientLimits
 from .client.opening import open_connection
 from .errors import InvalidServerError, MCPError
 from .models.server import Server
@@ -28,16 +28,28 @@ from .version import __version__
 
 logger = logging.getLogger("trio_mcp.gateway")
 
-#: Seconds before an upstream is started again, or asked again for its tools: doubled each time, up to the second.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: An upstream that stayed up for so many seconds is no flapping one: when it is lost, the pauses begin anew.
-STABLE = 60.0
-#: Seconds that opening waits for slow upstreams. Many clients list the tools once and never again, so what is
-#: missing then is missed; but hosts give up on a server that says nothing for 30 s or 60 s.
-PATIENCE = 10.0
-
 #: A plain function `(server name, line)`.
 OnStderr = Callable[[str, str], object]
+
+
+@frozen(kw_only=True)
+class GatewayLimits:
+    """How long a gateway waits, and how often it tries.
+
+    >>> GatewayLimits(patience=2.0).longest_pause
+    60.0
+    """
+
+    #: Of the connections to the servers.
+    client: ClientLimits = field(factory=ClientLimits)
+    #: Seconds before a server is started again, or asked again for its tools: doubled each time, up to the second.
+    first_pause: float = 1.0
+    longest_pause: float = 60.0
+    #: Seconds after which a server that is up counts as stable: when it is lost, the pauses begin anew.
+    stable: float = 60.0
+    #: Seconds that opening waits for slow servers. Many clients list the tools once and never again, and miss
+    #: those that come later; but hosts give up on a server that says nothing for 30 s or 60 s.
+    patience: float = 10.0
 
 
 @asynccontextmanager
@@ -48,6 +60,7 @@ async def open_gateway(
     version: str = __version__,
     instructions: str | None = None,
     on_stderr: OnStderr | None = None,
+    limits: GatewayLimits | None = None,
 ) -> AsyncIterator[ToolServer]:
     """Publish the tools of many servers as one `ToolServer`.
 
@@ -69,6 +82,7 @@ async def open_gateway(
         version: of the gateway, likewise.
         instructions: what models are told about the gateway as a whole.
         on_stderr: a plain function `(server name, line)` for each line that a server writes to stderr.
+        limits: how long to wait, how often to try; None for the defaults.
 
     Raises:
         InvalidServerError: something is no `Server`, or two have one name; nothing was started.
@@ -83,6 +97,8 @@ async def open_gateway(
     gateway = ToolServer(name, version=version, instructions=instructions)
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
+    limits = GatewayLimits() if limits is None else limits
+    info = {"name": name, "version": version}
     board = _Board(gateway)
     upstreams: list[_Upstream] = []
     for server in servers:
@@ -91,8 +107,7 @@ async def open_gateway(
             raise InvalidServerError("name", f"two servers are called {server.name!r}")
         board.tools[server.name] = ()
         lines = None if on_stderr is None else partial(on_stderr, server.name)
-        wanted = {"client_info": {"name": name, "version": version}, "on_stderr": lines}
-        upstreams.append(_Upstream(server, board, wanted))
+        upstreams.append(_Upstream(server, board, limits, info, lines))
     async with bare_nursery() as nursery:
         # The body dies first: a cancelled call still finds a connection for its notice. The bound is the body.
         keeping = trio.CancelScope(shield=True)
@@ -105,7 +120,7 @@ async def open_gateway(
 
         nursery.start_soon(keep)
         try:
-            with trio.move_on_after(PATIENCE):
+            with trio.move_on_after(limits.patience):
                 for upstream in upstreams:
                     await upstream.settled.wait()
             for upstream in upstreams:
@@ -118,13 +133,13 @@ async def open_gateway(
 
 @define(eq=False)
 class _Board:
-    """What is published: the tools of each upstream that is up, in the order of the servers."""
+    """The published tools: those of each server that is up, in the order of the servers."""
 
     gateway: ToolServer
     tools: dict[str, tuple[Tool, ...]] = field(factory=dict)
 
     def put(self, server_name: str, tools: tuple[Tool, ...]) -> None:
-        """These are the tools of that server from now on."""
+        """Publish these tools as those of that server, in place of the ones it had."""
         before = self._all()
         self.tools[server_name] = tools
         self.gateway.replace_tools((tool.name for tool in before), self._all())
@@ -135,26 +150,31 @@ class _Board:
 
 @define(eq=False)
 class _Upstream:
-    """One server, kept up. `settled` is set once it has come up or failed for the first time."""
+    """Keeps one server up. `settled` is set once it has come up or failed for the first time."""
 
     server: Server
     _board: _Board
-    _wanted: dict[str, Any]  # of its connections
+    _limits: GatewayLimits
+    _client_info: dict[str, str]
+    _on_stderr: Callable[[str], object] | None
     settled: trio.Event = field(factory=trio.Event)
     _told: str = ""  # the last failure that was told
     _warnings: tuple[str, ...] = ()  # of the last listing
 
     async def keep_up(self) -> None:
-        """Open it, publish what it has until it is lost, and again, for ever."""
-        pause = FIRST_PAUSE
+        """Open the server, publish its tools until it is lost, and begin again, for ever."""
+        limits = self._limits
+        pause = limits.first_pause
         while True:
             opened_at = math.inf
             try:
-                async with open_connection(self.server, **self._wanted) as connection:
+                async with open_connection(
+                    self.server, client_info=self._client_info, on_stderr=self._on_stderr, limits=limits.client
+                ) as connection:
                     opened_at = trio.current_time()
                     try:
                         await self._publish_until_lost(connection)
-                    finally:  # at once: its processes may take their time to go
+                    finally:  # at once: its processes may take long to end
                         self._board.put(self.server.name, ())
                     failure = str(connection.error or f'server "{self.server.name}" was closed')
             except Exception as error:  # noqa: BLE001  # whatever it is, it costs this server alone
@@ -162,17 +182,18 @@ class _Upstream:
                 if not isinstance(error, MCPError):
                     failure = f'server "{self.server.name}": {type(error).__name__}: {error}'
             self.settled.set()
-            if trio.current_time() - opened_at >= STABLE:
-                pause, self._told = FIRST_PAUSE, ""
+            if trio.current_time() - opened_at >= limits.stable:
+                pause, self._told = limits.first_pause, ""
             self._tell(f"{failure}; its tools are missing until it is up", pause)
             await trio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, limits.longest_pause)
 
     async def _publish_until_lost(self, connection: Connection) -> None:
         self._publish(connection)
         self.settled.set()
         logger.info('server "%s" is up, with %d tools', self.server.name, len(connection.tools))
-        patience = math.inf  # a failed listing is not waited out: nobody may ever tell of the next change
+        limits = self._limits
+        patience = math.inf  # short after a failed listing: the server may never tell of another change
         async with connection.watch_tools() as changes:
             while True:
                 try:
@@ -185,7 +206,8 @@ class _Upstream:
                 except MCPError as error:
                     if connection.done.is_set():
                         return
-                    patience = FIRST_PAUSE if patience == math.inf else min(2 * patience, LONGEST_PAUSE)
+                    is_first = patience == math.inf
+                    patience = limits.first_pause if is_first else min(2 * patience, limits.longest_pause)
                     self._tell(f'server "{self.server.name}": its tools cannot be listed again: {error}', patience)
                 else:
                     patience = math.inf
@@ -199,7 +221,7 @@ class _Upstream:
         self._warnings = connection.warnings
 
     def _tell(self, failure: str, pause: float) -> None:
-        # One that never starts, or starts and stops all the time, is not told of at each try.
+        # A server that never starts, or starts and stops all the time, is a warning once and not at each try.
         level = logging.INFO if failure == self._told else logging.WARNING
         self._told = failure
         logger.log(level, "%s (next try in %g s)", self.server.redactor(failure), pause)

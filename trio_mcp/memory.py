@@ -1,4 +1,4 @@
-"""A ToolServer and a Connection in one process. Nothing is short-circuited: what passes here passes over stdio."""
+"""Connects a `ToolServer` and a `Connection` in one process, by the protocol and transport of stdio servers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
 from .client.features.elicitation import OnElicit
+from .client.features.log_messages import OnLog
 from .client.launching import Launcher
+from .client.limits import ClientLimits
 from .client.opening import opened
-from .client.options import OnLog, Options
+from .client.options import Options
 from .errors import InvalidServerError
 from .models.server import Server
 from .nursery import bare_nursery
+from .protocol.revisions import ProtocolChoice
 from .server.registry import ToolServer
 from .server.streams import StreamService
 from .transports.base import Handlers, Transport
@@ -28,10 +31,11 @@ async def open_memory_connection(
     server: ToolServer,
     *,
     name: str = "memory",
-    protocol: str = "auto",
+    protocol: ProtocolChoice = "auto",
     client_info: Mapping[str, Any] | None = None,
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
+    limits: ClientLimits | None = None,
 ) -> AsyncIterator[Connection]:
     """Serve a `ToolServer` to a `Connection` in this process: for tests, and for agents that use their own tools.
 
@@ -42,7 +46,7 @@ async def open_memory_connection(
         server: what to serve.
         name: goes into every tool name, as `Server.name` does.
         protocol: "auto", "modern", "legacy", or one revision.
-        client_info, on_elicit, on_log: as in `open_connection`.
+        client_info, on_elicit, on_log, limits: as in `open_connection`.
 
     Raises:
         InvalidServerError: an argument is wrong.
@@ -54,8 +58,8 @@ async def open_memory_connection(
     """
     if not isinstance(server, ToolServer):
         raise InvalidServerError("server", f"expected a ToolServer, got {type(server).__name__}")
-    Server(name, command="none", protocol=protocol)  # whose rules for both are these too
-    options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log)
+    Server(name, command="none", protocol=protocol)  # the rules of `Server` for both hold here too
+    options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log, limits=limits)
     async with bare_nursery() as nursery:
 
         async def serve(stream: trio.abc.Stream) -> None:
@@ -67,7 +71,7 @@ async def open_memory_connection(
         async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
             ours, theirs = memory_stream_pair()
             nursery.start_soon(serve, theirs)
-            return StreamTransport(ours, ours, handlers, name=name)
+            return StreamTransport(ours, ours, handlers, name=name, limits=options.limits.lines)
 
-        async with opened(Launcher(name=name, protocol=protocol, start=start), options) as client:
-            yield client.connection
+        async with opened(Launcher(name=name, protocol=protocol, start=start), options) as connection:
+            yield connection

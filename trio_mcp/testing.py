@@ -25,6 +25,7 @@ from .memory import open_memory_connection
 from .models.server import Server
 from .nursery import bare_nursery
 from .protocol.framing import LineBuffer
+from .protocol.revisions import ProtocolChoice
 from .server.registry import ToolServer
 from .tools.tool import Tool
 from .transports.base import Handlers, Transport
@@ -185,7 +186,7 @@ class WireScript:
 
 @asynccontextmanager
 async def open_script(
-    script: WireScript | str, *, name: str = "script", protocol: str = "legacy", **options: Any
+    script: WireScript | str, *, name: str = "script", protocol: ProtocolChoice = "legacy", **options: Any
 ) -> AsyncIterator[Connection]:
     """A connection whose other end plays a wire script.
 
@@ -205,8 +206,10 @@ async def open_script(
             nursery.start_soon(played.play, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name, **options)) as client:
-            yield client.connection
+        async with opened(
+            Launcher(name=name, protocol=protocol, start=start), Options(name, **options)
+        ) as connection:
+            yield connection
 
 
 class _Lines:

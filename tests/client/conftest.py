@@ -6,13 +6,13 @@ import pytest
 import trio
 
 from tests.fakes import MODERN, FakeHost, serving
-from trio_mcp.protocol import negotiation
+from trio_mcp.protocol.negotiation import ERAS
 from trio_mcp.transports.stdio import transport as stdio
 
 
 @pytest.fixture(autouse=True)
-def _no_era_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation.ERAS, "_eras", {})
+def _no_era_is_remembered() -> None:
+    ERAS.clear()
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from tests.scripts import DONE, call_that_asks, handshake, wire
-from trio_mcp import ElicitRequest, ElicitResult, ProtocolError
-from trio_mcp.client import requests
+from trio_mcp import ClientLimits, ElicitRequest, ElicitResult, ProtocolError
 from trio_mcp.testing import open_script
 
 
@@ -76,7 +75,7 @@ async def test_a_server_that_only_wants_to_be_asked_again_is_given_time(
     async with open_script(script, protocol="modern", on_elicit=decline) as connection:
         began = trio.current_time()
         await connection.call_tool("t")
-        assert trio.current_time() - began == pytest.approx(requests.FIRST_PAUSE * 7)
+        assert trio.current_time() - began == pytest.approx(ClientLimits().round_pause * 7)
 
 
 async def test_questions_to_any_method_are_answered() -> None:

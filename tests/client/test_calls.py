@@ -13,6 +13,7 @@ from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 from tests.fakes import LEGACY, MODERN, FakeHost, FakeProcess, Reply, exiting, serving, text
 from tests.far_end import Message
 from trio_mcp import (
+    ClientLimits,
     InvalidArgumentsError,
     ProtocolError,
     RequestError,
@@ -330,10 +331,12 @@ async def test_a_long_text_goes_there_and_back_whole(host: FakeHost, era: Mappin
     with trio.fail_after(5):
         async with open_connection(SERVER) as connection:
             assert (await connection.call_tool("t", {"text": LONG})).content == LONG
-            as_sent, result = await connection.call_tool_raw("t", {"text": LONG})
+            assert (await connection.call_tool("t", {"text": LONG})).raw is None, "it would be held twice"
+        async with open_connection(SERVER, limits=ClientLimits(max_raw=10**9)) as connection:
+            result = await connection.call_tool("t", {"text": LONG})
             assert result.content == LONG
-            assert type(as_sent) is bytes
-            assert as_sent == b'{"content":[{"type":"text","text":"%b"}],"n":1.10}' % LONG.encode()
+            assert type(result.raw) is bytes
+            assert result.raw == b'{"content":[{"type":"text","text":"%b"}],"n":1.10}' % LONG.encode()
 
 
 async def test_a_long_result_of_any_method_is_decoded_or_refused_as_a_short_one(host: FakeHost) -> None:

@@ -36,7 +36,7 @@ from tests.fakes import (
 from tests.far_end import Message
 from tests.peers import peer
 from trio_mcp import Server, connect, open_connection, open_connections
-from trio_mcp.protocol import negotiation
+from trio_mcp.protocol.negotiation import ERAS
 from trio_mcp.transports.stdio import transport as stdio
 from trio_mcp.transports.stdio.transport import StdioTransport
 
@@ -152,8 +152,8 @@ def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytes
     transports: list[StdioTransport] = []
     start = StdioTransport.start
 
-    async def recorded(*args: Any) -> StdioTransport:
-        transports.append(await start(*args))
+    async def recorded(*args: Any, **options: Any) -> StdioTransport:
+        transports.append(await start(*args, **options))
         return transports[-1]
 
     monkeypatch.setattr(StdioTransport, "start", recorded)
@@ -175,7 +175,7 @@ def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytes
 
     steps = 0
     for step in range(1, MOST_STEPS):
-        monkeypatch.setattr(negotiation.ERAS, "_eras", {})
+        ERAS.clear()
         transports.clear()
         instrument = CancelAt(step)
         trio.run(run, instrument, clock=MockClock(autojump_threshold=0), instruments=[instrument])

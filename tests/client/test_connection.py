@@ -29,7 +29,7 @@ async def test_a_connection_shows_what_programs_use_and_nothing_that_only_the_pa
     assert shown == {
         *("server", "name", "server_info", "capabilities", "protocol_version", "instructions"),
         *("tools", "warnings", "refresh_tools", "watch_tools", "list_specs"),
-        *("call_tool", "call_tool_raw", "request"),
+        *("call_tool", "tool", "request"),
         *("done", "wait_done", "error", "aclose", "stderr_tail", "statistics"),
     }
 

@@ -10,10 +10,11 @@ import pytest
 import trio
 import trustme
 
-from tests.http_peer import META, Exchange, start_peer
+from tests.http_peer import META, Exchange, HttpPeer, start_peer
 from tests.raw_http import Line, listen
 from trio_mcp import (
     AuthError,
+    ClientLimits,
     InvalidServerError,
     Server,
     ServerStartError,
@@ -152,8 +153,7 @@ async def test_a_pinned_era_is_asked_for_alone(nursery: trio.Nursery, protocol: 
             assert peer.methods()[0] == method
 
 
-async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_mcp.client.negotiating.PROBE_PATIENCE", 0.01)
+async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "modern")
 
     async def slowly(exchange: Exchange) -> None:
@@ -162,7 +162,7 @@ async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery, monkeypatch: py
 
     peer.on["server/discover"] = slowly
     with trio.fail_after(10):
-        async with open_connection(peer.server()):
+        async with open_connection(peer.server(), limits=ClientLimits(probe_patience=0.01)):
             assert "initialize" not in peer.methods()
 
 
@@ -214,6 +214,18 @@ async def test_a_failure_of_tls_says_so(nursery: trio.Nursery) -> None:
     trustme.CA().issue_cert("localhost").configure_cert(context)
     listener = await listen(nursery, nothing, context)
     assert "TLS failed: [SSL: CERTIFICATE_VERIFY_FAILED]" in str(await failure(Server("s", url=listener.url)))
+
+
+async def test_an_ssl_context_of_the_program_is_used(nursery: trio.Nursery) -> None:
+    authority = trustme.CA()
+    theirs, ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(theirs)
+    authority.configure_trust(ours)
+    peer = HttpPeer("modern")
+    peer.listener = await listen(nursery, peer.serve, theirs)
+    with trio.fail_after(10):
+        async with open_connection(peer.server(ssl_context=ours)) as connection:
+            assert (await connection.call_tool("echo")).content == "{}"
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "405 Method Not Allowed"])

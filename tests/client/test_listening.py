@@ -12,7 +12,9 @@ from tests.client.changing_server import ACKNOWLEDGED, Listing, change, modern, 
 from tests.fakes import MODERN, FakeHost, FakeProcess, serving
 from tests.far_end import Message
 from trio_mcp import ProtocolError, Server, open_connection
-from trio_mcp.client.features.tool_watch import ACKNOWLEDGE_PATIENCE, FIRST_PAUSE, LONGEST_PAUSE
+from trio_mcp.client.limits import ClientLimits
+
+LIMITS = ClientLimits()
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 
@@ -70,7 +72,7 @@ async def test_a_server_that_never_acknowledges_is_not_waited_for_longer_than_th
     host.scripts = [serving(modern(listing, None))]
     with trio.fail_after(100):
         async with open_connection(SERVER) as connection, connection.watch_tools() as changes:
-            assert trio.current_time() == ACKNOWLEDGE_PATIENCE
+            assert trio.current_time() == LIMITS.acknowledge_patience
             await change(host, listing, "b")
             assert names(await anext(changes)) == ["b"]
 
@@ -83,7 +85,7 @@ async def test_a_listen_that_the_server_ends_is_made_again_ever_more_slowly(
         async with open_connection(SERVER) as connection, connection.watch_tools():
             began = listens(host)[0]
             await trio.sleep_until(began + 250)
-    assert (FIRST_PAUSE, LONGEST_PAUSE) == (1, 60)
+    assert (LIMITS.first_listen_pause, LIMITS.longest_listen_pause) == (1, 60)
     assert [at - began for at in listens(host)] == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
 
 
@@ -149,7 +151,7 @@ async def test_a_watcher_that_is_cancelled_while_it_begins_to_listen_leaves_no_l
     host.scripts = [serving(modern(Listing("a"), None))]
     with trio.fail_after(100):
         async with open_connection(SERVER) as connection:
-            with trio.move_on_after(ACKNOWLEDGE_PATIENCE / 2) as scope:
+            with trio.move_on_after(LIMITS.acknowledge_patience / 2) as scope:
                 async with connection.watch_tools():
                     raise AssertionError("entered")
             assert scope.cancelled_caught

@@ -11,6 +11,7 @@ from trio.testing import assert_checkpoints
 from tests.fakes import LEGACY, MODERN, FakeHost, FakeProcess, Reply, exiting, serving
 from tests.far_end import Message
 from trio_mcp import (
+    ClientLimits,
     Connection,
     ProtocolError,
     RequestError,
@@ -20,7 +21,6 @@ from trio_mcp import (
     open_connection,
     tool_name,
 )
-from trio_mcp.client.features import tools as listing
 
 SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 OBJECT = {"type": "object"}
@@ -43,11 +43,11 @@ def pages(*found: Any) -> Reply:
     return reply
 
 
-async def opened(host: FakeHost, reply: Reply, server: Server = SERVER) -> Connection:
+async def opened(host: FakeHost, reply: Reply, server: Server = SERVER, **limits: int) -> Connection:
     """Open with this listing, and close again."""
     host.scripts = [serving({**MODERN, "tools/list": reply})]
     with trio.fail_after(20):
-        async with open_connection(server) as connection:
+        async with open_connection(server, limits=ClientLimits(**limits)) as connection:
             pass
     return connection
 
@@ -86,13 +86,11 @@ async def test_a_cursor_that_is_no_string_ends_the_listing_with_a_warning(host: 
     assert connection.warnings == ("tools/list: nextCursor is no string; the listing ends there",)
 
 
-async def test_pages_and_tools_are_bounded(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MAX_PAGES", 3)
-    connection = await opened(host, pages(*[[tool(f"t{number}")] for number in range(5)]))
+async def test_pages_and_tools_are_bounded(host: FakeHost) -> None:
+    connection = await opened(host, pages(*[[tool(f"t{number}")] for number in range(5)]), max_pages=3)
     assert remote_names(connection) == ["t0", "t1", "t2"]
     assert connection.warnings == ("tools/list: more than 3 pages; the rest was left out",)
-    monkeypatch.setattr(listing, "MAX_ENTRIES", 2)
-    connection = await opened(host, pages([tool("a"), tool("b"), tool("c")], [tool("d")]))
+    connection = await opened(host, pages([tool("a"), tool("b"), tool("c")], [tool("d")]), max_entries=2)
     assert remote_names(connection) == ["a", "b"]
     assert connection.warnings == ("tools/list: more than 2 tools; the rest was left out",)
 

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from tests.fakes import LEGACY, MODERN, FakeHost, FakeProcess, after, exiting, serving
 from trio_mcp import RequestError, Server, ServerStartError, open_connection
-from trio_mcp.protocol.negotiation import PROBE_PATIENCE
+from trio_mcp.client.limits import ClientLimits
 from trio_mcp.protocol.revisions import META_CLIENT_INFO, META_VERSION
 
 ENV = {"PATH": "/bin"}
@@ -110,8 +110,8 @@ async def test_a_server_silent_on_the_probe_is_initialized_after_the_patience(
     host: FakeHost, autojump_clock: MockClock
 ) -> None:
     host.scripts = [serving({**LEGACY, "server/discover": None})]
-    assert await opened() == ("2025-11-25", PROBE_PATIENCE)
-    assert PROBE_PATIENCE == 3
+    assert await opened() == ("2025-11-25", 3)
+    assert ClientLimits().probe_patience == 3
     assert host.processes[0].times[1] == 3
 
 

@@ -23,7 +23,7 @@ from trio_mcp import (
     open_connection,
     open_connections,
 )
-from trio_mcp.client import negotiating
+from trio_mcp.client.limits import ClientLimits
 
 AT_ONCE = 2.0
 
@@ -106,9 +106,8 @@ async def test_an_exception_in_on_progress_tells_the_server_too(era: str) -> Non
     ],
 )
 async def test_a_given_up_opening_sends_no_cancel_notice_for_the_probe_or_initialize(
-    protocol: str, methods: list[str], monkeypatch: pytest.MonkeyPatch
+    protocol: str, methods: list[str]
 ) -> None:
-    monkeypatch.setattr(negotiating, "PROBE_PATIENCE", 0.05)
     source = "peer.message = lambda message: peer.tell(message['method'])"
     with trio.fail_after(10):
         async with open_lives() as lives:
@@ -117,7 +116,7 @@ async def test_a_given_up_opening_sends_no_cancel_notice_for_the_probe_or_initia
                 async with trio.open_nursery() as nursery:
 
                     async def open_it() -> None:
-                        async with open_connection(server):
+                        async with open_connection(server, limits=ClientLimits(probe_patience=0.05)):
                             raise AssertionError("it opened")
 
                     nursery.start_soon(open_it)

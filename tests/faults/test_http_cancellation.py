@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from trio_mcp import (
     open_connection,
     open_connections,
 )
-from trio_mcp.client.features import tool_watch as watching
+from trio_mcp.client.limits import ClientLimits
 
 ERAS = ("modern", "legacy")
 
@@ -283,13 +284,36 @@ async def test_other_requests_name_what_they_are_about(nursery: trio.Nursery) ->
     assert peer.seen[-1].request.headers["mcp-name"] == "=?base64?ZmlsZTovLy9ncsO8bg==?="
 
 
+class Size(enum.IntEnum):
+    SMALL = 3
+
+
+async def test_headers_are_made_of_values_and_raw_arguments_are_decoded(
+    nursery: trio.Nursery,
+) -> None:
+    peer = await start_peer(nursery, "modern")
+    properties = {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "size": {"type": "integer", "x-mcp-header": "Size"},
+    }
+    peer.tools = [{"name": "echo", "inputSchema": {"type": "object", "properties": properties}}]
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            for arguments in ({"region": "grün", "size": Size.SMALL}, '{"region": "grün",\n"size": 3}'):
+                await connection.call_tool("echo", arguments)
+                headers = peer.seen[-1].request.headers
+                assert headers["mcp-param-region"] == "=?base64?Z3LDvG4=?="
+                assert headers["mcp-param-size"] == "3"
+            await connection.request("tools/call", {"name": "echo", "arguments": {"size": 4}})
+            assert peer.seen[-1].request.headers["mcp-param-size"] == "4"
+            assert peer.seen[-1].request.headers["mcp-name"] == "echo"
+
+
 # --- watching
 
 
-async def test_a_listening_that_breaks_is_begun_again(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "FIRST_PAUSE", 0.02)
+async def test_a_listening_that_breaks_is_begun_again(nursery: trio.Nursery) -> None:
+    limits = ClientLimits(first_listen_pause=0.02)
     peer = await start_peer(nursery, "modern", list_changed=True)
 
     async def listen(exchange: Exchange) -> None:
@@ -312,7 +336,10 @@ async def test_a_listening_that_breaks_is_begun_again(
 
     peer.on["subscriptions/listen"] = listen
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection, connection.watch_tools() as changes:
+        async with (
+            open_connection(peer.server(), limits=limits) as connection,
+            connection.watch_tools() as changes,
+        ):
             seen = []
             async for tools in changes:
                 seen.append([tool.remote_name for tool in tools])
@@ -323,13 +350,11 @@ async def test_a_listening_that_breaks_is_begun_again(
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed", "401 Unauthorized"])
-async def test_a_refused_listening_is_not_begun_again(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, status: str
-) -> None:
-    monkeypatch.setattr(watching, "FIRST_PAUSE", 0.01)
+async def test_a_refused_listening_is_not_begun_again(nursery: trio.Nursery, status: str) -> None:
+    limits = ClientLimits(first_listen_pause=0.01)
     peer = await start_peer(nursery, "modern", list_changed=True)
     peer.on["subscriptions/listen"] = lambda it: it.status(status)
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection, connection.watch_tools():
+        async with open_connection(peer.server(), limits=limits) as connection, connection.watch_tools():
             await trio.sleep(0.1)
     assert len(peer.of("subscriptions/listen")) == 1

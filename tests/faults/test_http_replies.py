@@ -15,18 +15,18 @@ import trio
 from tests.http_peer import Exchange, content, start_peer
 from tests.raw_http import Line, listen
 from trio_mcp import (
+    ClientLimits,
     Connection,
+    ExchangeError,
     InvalidServerError,
     ProtocolError,
     RequestError,
     Server,
     ServerStartError,
     ServerStoppedError,
+    StreamableLimits,
     open_connection,
 )
-from trio_mcp.transports.streamable import endpoint as http
-from trio_mcp.transports.streamable import exchange as exchanges
-from trio_mcp.transports.streamable import reply
 
 ERAS = ("modern", "legacy")
 
@@ -148,7 +148,7 @@ async def test_json_that_is_no_answer_is_an_error_of_the_protocol(nursery: trio.
             assert (await connection.call_tool("echo")).content == "{}"
 
 
-async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery)
     peer.calls["big"] = lambda it: it.result(content("x" * 100_000))
 
@@ -160,11 +160,11 @@ async def test_a_body_over_the_cap_costs_its_call(nursery: trio.Nursery, monkeyp
         async with open_connection(peer.server()) as connection:
             assert len((await connection.call_tool("big")).content) == 100_000
             assert len((await connection.call_tool("big event")).content) == 100_000
-            monkeypatch.setattr(reply.Reply.read, "__defaults__", (50_000,))
+        limits = ClientLimits(streamable=StreamableLimits(max_message=50_000))
+        async with open_connection(peer.server(), limits=limits) as connection:
             with pytest.raises(ServerStoppedError, match="sent a body over 50000 bytes"):
                 await connection.call_tool("big")
-            monkeypatch.setattr("trio_mcp.protocol.sse.EventBuffer.__init__.__defaults__", (50_000,))
-            with pytest.raises(ServerStoppedError, match="sent an event over"):
+            with pytest.raises(ServerStoppedError, match="sent an event over 50000 bytes"):
                 await connection.call_tool("big event")
 
 
@@ -191,6 +191,21 @@ async def test_compressed_answers_are_read(nursery: trio.Nursery, status: str) -
             assert (await connection.call_tool("packed events")).content == "hello"
             with pytest.raises(ServerStoppedError, match="cannot be decoded"):
                 await connection.call_tool("broken")
+
+
+async def test_one_failed_exchange_is_told_apart_from_a_lost_server(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery)
+    peer.calls["bad"] = lambda it: it.status("502 Bad Gateway")
+    with trio.fail_after(10):
+        async with open_connection(peer.server()) as connection:
+            with pytest.raises(ExchangeError) as caught:
+                await connection.call_tool("bad")
+            assert connection.error is None
+            assert not connection.done.is_set()
+            assert (await connection.call_tool("echo")).content == "{}"
+    assert isinstance(caught.value, ServerStoppedError)
+    assert str(caught.value) == 'server "peer" failed one request: answered with HTTP 502 Bad Gateway'
+    assert caught.value.status == 502
 
 
 # --- fault 34: an error in the body of a refusal
@@ -232,10 +247,8 @@ async def test_an_error_without_an_id_is_that_of_the_request(nursery: trio.Nurse
                 await connection.call_tool("other")
 
 
-async def test_a_refusal_whose_body_never_ends_is_one_all_the_same(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchanges, "REFUSAL_PATIENCE", 0.1)
+async def test_a_refusal_whose_body_never_ends_is_one_all_the_same(nursery: trio.Nursery) -> None:
+    limits = ClientLimits(streamable=StreamableLimits(refusal_patience=0.1))
     peer = await start_peer(nursery)
 
     async def endless(exchange: Exchange) -> None:
@@ -244,7 +257,7 @@ async def test_a_refusal_whose_body_never_ends_is_one_all_the_same(
 
     peer.calls["endless"] = endless
     with trio.fail_after(5):
-        async with open_connection(peer.server()) as connection:
+        async with open_connection(peer.server(), limits=limits) as connection:
             with pytest.raises(ServerStoppedError, match="HTTP 500"):
                 await connection.call_tool("endless")
 
@@ -297,7 +310,7 @@ async def test_no_other_redirect_is_followed(nursery: trio.Nursery, status: str,
     with trio.fail_after(10), pytest.raises(ServerStartError, match=text) as caught:
         async with open_connection(Server("s", url=listener.url, bearer_token="secret-token")):
             raise AssertionError("opened")
-    assert requests == (http.MAX_REDIRECTS + 1 if "end" in text else 1)
+    assert requests == (StreamableLimits().max_redirects + 1 if "end" in text else 1)
     assert "hidden-value" not in str(caught.value)
 
 

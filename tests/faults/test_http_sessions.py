@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,20 +13,18 @@ from trio.testing import wait_all_tasks_blocked
 from tests.http_peer import Exchange, HttpPeer, content, start_peer
 from trio_mcp import (
     AuthError,
+    ClientLimits,
     Connection,
     ElicitRequest,
     ElicitResult,
     RequestError,
     ServerStoppedError,
+    StreamableLimits,
     open_connection,
 )
-from trio_mcp.transports.streamable import session as sessions
 
-
-@pytest.fixture(autouse=True)
-def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "SHORTEST_RETRY", 0.01)
-    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.05)
+QUICK = StreamableLimits(shortest_retry=0.01, first_pause=0.05)
+open_quickly = partial(open_connection, limits=ClientLimits(streamable=QUICK))
 
 
 def notice(method: str, **params: Any) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def notice(method: str, **params: Any) -> dict[str, Any]:
 async def test_a_lost_session_is_made_anew_once_for_all(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "legacy")
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             (old,) = peer.sessions
             peer.sessions.clear()
             async with trio.open_nursery() as callers:
@@ -74,7 +73,7 @@ async def test_a_call_in_flight_in_the_old_session_is_left_alone(nursery: trio.N
         found.append((await connection.call_tool("slow")).content)
 
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection, trio.open_nursery() as callers:
+        async with open_quickly(peer.server()) as connection, trio.open_nursery() as callers:
             callers.start_soon(call, connection)
             await peer.heard("tools/call")
             peer.sessions.clear()
@@ -87,7 +86,7 @@ async def test_a_call_in_flight_in_the_old_session_is_left_alone(nursery: trio.N
 async def test_a_server_that_keeps_no_session_is_not_asked_for_ever(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "legacy")
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             peer.calls["echo"] = lambda it: it.status("404 Not Found")
             with pytest.raises(ServerStoppedError, match="does not keep its sessions"):
                 await connection.call_tool("echo")
@@ -100,7 +99,7 @@ async def test_a_handshake_that_is_refused_fails_its_callers_and_the_next_one_ma
 ) -> None:
     peer = await start_peer(nursery, "legacy")
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             peer.sessions.clear()
             peer.on["initialize"] = lambda it: it.status("401 Unauthorized")
             with pytest.raises(AuthError, match="401"):
@@ -124,7 +123,7 @@ async def test_a_session_that_cannot_be_made_anew_ends_the_connection(
     peer = await start_peer(nursery, "legacy")
     outcomes: list[ServerStoppedError] = []
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
 
             async def call(name: str) -> None:
                 with pytest.raises(ServerStoppedError, match=f"lost the session, .*{text}") as caught:
@@ -159,7 +158,7 @@ async def test_a_caller_that_gives_up_does_not_take_the_handshake_with_it(nurser
         await peer.behave(exchange)
 
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             peer.sessions.clear()
             peer.on["initialize"] = slow
             async with trio.open_nursery() as callers:
@@ -193,21 +192,19 @@ async def test_a_refused_stream_is_none_and_is_not_asked_for_again(nursery: trio
     peer = await start_peer(nursery, "legacy")
     peer.on["GET"] = refuse
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             assert (await connection.call_tool("echo")).content == "{}"
             await trio.sleep(0.2)
             assert (await connection.call_tool("echo")).content == "{}"
     assert len(peer.of("GET")) == 1
 
 
-async def test_a_stream_that_is_slow_to_open_holds_nobody_up_for_long(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sessions, "LISTENING_PATIENCE", 0.05)
+async def test_a_stream_that_is_slow_to_open_holds_nobody_up_for_long(nursery: trio.Nursery) -> None:
+    limits = ClientLimits(streamable=StreamableLimits(listening_patience=0.05))
     peer = await start_peer(nursery, "legacy")
     peer.on["GET"] = lambda it: it.line.wait_closed()
     with trio.fail_after(2):
-        async with open_connection(peer.server()) as connection:
+        async with open_connection(peer.server(), limits=limits) as connection:
             assert (await connection.call_tool("echo")).content == "{}"
 
 
@@ -222,7 +219,7 @@ async def test_a_stream_that_ends_is_opened_again_where_it_was(nursery: trio.Nur
 
     peer.on["GET"] = short
     with trio.fail_after(10):
-        async with open_connection(peer.server()):
+        async with open_quickly(peer.server()):
             await peer.heard("GET", 5)
     last = [it.request.headers.get("last-event-id") for it in peer.of("GET")[:5]]
     assert last == [None, "event-1", "event-2", "event-3", "event-4"]
@@ -237,7 +234,7 @@ async def test_a_stream_that_brings_nothing_is_opened_ever_more_rarely(nursery: 
 
     peer.on["GET"] = empty
     with trio.fail_after(10):
-        async with open_connection(peer.server()):
+        async with open_quickly(peer.server()):
             await trio.sleep(1)
     assert 2 <= len(peer.of("GET")) <= 6
 
@@ -268,7 +265,7 @@ async def test_questions_and_notices_come_on_the_servers_own_stream(nursery: tri
     peer.calls["ask"] = ask
     with trio.fail_after(10):
         async with (
-            open_connection(
+            open_quickly(
                 peer.server(), on_elicit=answer, on_log=lambda level, source, data: logged.append(data)
             ) as connection,
             connection.watch_tools() as changes,
@@ -317,7 +314,7 @@ async def test_what_else_is_in_a_stream_is_no_answer(nursery: trio.Nursery, era:
 
     peer.calls["chatty"] = chatty
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             result = await connection.call_tool("chatty", on_progress=on_progress)
             assert result.content == "done"
             assert connection.statistics().skipped_lines == 1
@@ -338,7 +335,7 @@ async def test_what_comes_on_the_servers_own_stream_is_counted_too(nursery: trio
 
     peer.on["GET"] = speak
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             before = connection.statistics()
             go.set()
             while (after := connection.statistics()).skipped_lines == before.skipped_lines:
@@ -380,7 +377,7 @@ async def test_an_answer_is_asked_for_by_the_last_event_until_it_comes(
     peer = await start_peer(nursery, "legacy")
     asked = resumable(peer, events=3, breaks=breaks)
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             assert (await connection.call_tool("long")).content == "resumed"
     assert len(asked) == 1
     assert [it.request.headers.get("last-event-id") for it in peer.of("GET")] == [
@@ -395,10 +392,10 @@ async def test_an_answer_that_never_comes_is_given_up(nursery: trio.Nursery) -> 
     peer = await start_peer(nursery, "legacy")
     resumable(peer, events=99)
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             with pytest.raises(ServerStoppedError, match="ended before the answer"):
                 await connection.call_tool("long")
-    assert len(peer.of("GET")) == 1 + sessions.RESUMPTIONS
+    assert len(peer.of("GET")) == 1 + QUICK.resumptions
 
 
 async def test_a_server_that_does_not_resume_says_so(nursery: trio.Nursery) -> None:
@@ -406,7 +403,7 @@ async def test_a_server_that_does_not_resume_says_so(nursery: trio.Nursery) -> N
     resumable(peer, events=3)
     peer.on["GET"] = lambda it: it.status("405 Method Not Allowed")
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             with pytest.raises(ServerStoppedError, match=r"cannot be resumed \(HTTP 405") as caught:
                 await connection.call_tool("long")
     assert caught.value.status == 405
@@ -416,7 +413,7 @@ async def test_a_modern_answer_is_not_asked_for_again(nursery: trio.Nursery) -> 
     peer = await start_peer(nursery, "modern")
     asked = resumable(peer, events=3)
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             with pytest.raises(ServerStoppedError, match="ended before the answer"):
                 await connection.call_tool("long")
     assert len(asked) == 1
@@ -441,10 +438,55 @@ async def test_an_answer_on_the_servers_own_stream_is_one(nursery: trio.Nursery)
     peer.on["GET"] = stream
     peer.calls["elsewhere"] = elsewhere
     with trio.fail_after(10):
-        async with open_connection(peer.server()) as connection:
+        async with open_quickly(peer.server()) as connection:
             assert (await connection.call_tool("elsewhere")).content == "here"
             with pytest.raises(RequestError, match="late"):
                 await connection.call_tool("elsewhere", {"fail": True})
             await own[0].event({"jsonrpc": "2.0", "id": 99999, "result": {}})
             await wait_all_tasks_blocked(0.02)
             assert connection.statistics().late_answers == 1
+
+
+async def test_the_caller_that_began_the_handshake_does_not_take_it_with_it_either(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    go = trio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await go.wait()
+        await peer.behave(exchange)
+
+    with trio.fail_after(10):
+        async with open_quickly(peer.server()) as connection:
+            peer.sessions.clear()
+            peer.on["initialize"] = slow
+            with trio.CancelScope() as first:
+                async with trio.open_nursery() as callers:
+                    callers.start_soon(connection.call_tool, "echo")
+                    await peer.heard("initialize", 2)
+                    first.cancel()
+            assert first.cancelled_caught
+            async with trio.open_nursery() as callers:
+                callers.start_soon(connection.call_tool, "echo")
+                await peer.heard("tools/call", 2)
+                go.set()
+            assert len(peer.of("initialize")) == 2
+            assert [it.params["requestId"] for it in peer.of("notifications/cancelled")] == []
+
+
+async def test_a_connection_that_is_closed_during_the_handshake_lets_nobody_wait(nursery: trio.Nursery) -> None:
+    peer = await start_peer(nursery, "legacy")
+    peer.on["initialize"] = peer.behave
+
+    async def call(connection: Connection) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await connection.call_tool("echo")
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as callers:
+            async with open_quickly(peer.server()) as connection:
+                peer.sessions.clear()
+                peer.on["initialize"] = lambda it: it.line.wait_closed()
+                for _ in range(3):
+                    callers.start_soon(call, connection)
+                await peer.heard("initialize", 2)
+                await wait_all_tasks_blocked(0.02)

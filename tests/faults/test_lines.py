@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.bounded import open_bounded
 from tests.peers import ERAS, peer, raw
-from trio_mcp import Connection, ProtocolError, ServerStartError, ServerStoppedError, open_connection
+from trio_mcp import ClientLimits, Connection, ProtocolError, ServerStartError, ServerStoppedError, open_connection
 from trio_mcp.transports.limits import LineLimits
 
 AT_ONCE = 2.0
@@ -172,7 +171,7 @@ async def test_a_very_long_line_is_delivered_and_each_byte_of_it_is_scanned_once
 
 async def test_a_line_of_exactly_the_cap_is_delivered_and_one_byte_more_is_not() -> None:
     with trio.fail_after(10):
-        async with open_bounded(peer(), lines=LOW) as connection:
+        async with open_connection(peer(), limits=ClientLimits(lines=LOW)) as connection:
             await connection.call_tool("huge", {"line": LOW_CAP + 1})  # its end is no part of it
             with pytest.raises(ServerStoppedError) as caught:
                 await connection.call_tool("huge", {"line": LOW_CAP + 2})
@@ -182,7 +181,7 @@ async def test_a_line_of_exactly_the_cap_is_delivered_and_one_byte_more_is_not()
 async def test_a_line_over_the_cap_in_pieces_ends_the_connection_before_its_end() -> None:
     """4 KiB at a time, and its newline never comes."""
     with trio.fail_after(10):
-        async with open_bounded(peer(), lines=LOW) as connection:
+        async with open_connection(peer(), limits=ClientLimits(lines=LOW)) as connection:
             flood = raw(b"x" * (LOW_CAP + 4096), cut=4096, answer=False)
             began = trio.current_time()
             with pytest.raises(ServerStoppedError) as caught:
@@ -194,7 +193,7 @@ async def test_a_line_over_the_cap_in_pieces_ends_the_connection_before_its_end(
 
 async def test_the_cap_counts_one_message_and_not_a_session() -> None:
     with trio.fail_after(10):
-        async with open_bounded(peer(), lines=LOW) as connection:
+        async with open_connection(peer(), limits=ClientLimits(lines=LOW)) as connection:
             lines = (JUNK[0] + "x" * 50_000 + "\n") * 10
             assert await said(connection, lines) == "said"
 
@@ -202,7 +201,7 @@ async def test_the_cap_counts_one_message_and_not_a_session() -> None:
 async def test_a_good_frame_before_the_flood_is_delivered() -> None:
     """Both in one write."""
     with trio.fail_after(10):
-        async with open_bounded(peer(), lines=LOW) as connection:
+        async with open_connection(peer(), limits=ClientLimits(lines=LOW)) as connection:
             data = answer() + "\n" + "x" * 2 * LOW_CAP
             assert await said(connection, data, answer=False) == "hello"
             with pytest.raises(ServerStoppedError, match="sent a line over"):
@@ -212,7 +211,9 @@ async def test_a_good_frame_before_the_flood_is_delivered() -> None:
 async def test_a_server_that_floods_before_the_handshake_is_a_start_error() -> None:
     with trio.fail_after(10):
         with pytest.raises(ServerStartError, match=f"sent a line over {LOW_CAP} bytes"):
-            async with open_bounded(peer(source=f"write_all(1, b'x' * {2 * LOW_CAP})"), lines=LOW):
+            async with open_connection(
+                peer(source=f"write_all(1, b'x' * {2 * LOW_CAP})"), limits=ClientLimits(lines=LOW)
+            ):
                 raise AssertionError("it opened")
 
 

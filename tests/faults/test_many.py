@@ -12,9 +12,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.bounded import open_bounded
 from tests.peers import ERAS, open_lives, peer
-from trio_mcp import Connection, ServerStoppedError, open_connection, open_connections
+from trio_mcp import ClientLimits, Connection, ServerStoppedError, open_connection, open_connections
 from trio_mcp.transports.limits import LineLimits
 
 AT_ONCE = 2.0
@@ -107,7 +106,7 @@ async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_me
     """Beyond the limit of waiting lines a call waits for room, where it can be cancelled like any other."""
     limits = LineLimits(backlog=4 << 20, max_unread=8 << 20)
     with trio.fail_after(30):
-        async with open_bounded(peer(stop_timeout=0.1), lines=limits) as connection:
+        async with open_connection(peer(stop_timeout=0.1), limits=ClientLimits(lines=limits)) as connection:
             pid = json.loads((await connection.call_tool("environment")).content)["pid"]
             os.kill(pid, signal.SIGSTOP)
             text = "x" * (512 << 10)
@@ -137,7 +136,7 @@ CALLS["hang"] = hang
     with trio.fail_after(10):
         async with open_lives() as lives:
             server = peer(era="legacy", source=source, alive=lives.port, stop_timeout=0.1)
-            async with open_bounded(server, lines=limits) as connection:
+            async with open_connection(server, limits=ClientLimits(lines=limits)) as connection:
                 with pytest.raises(ServerStoppedError, match="does not read"):
                     await connection.call_tool("hang")
                 await lives.ended()

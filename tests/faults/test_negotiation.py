@@ -11,8 +11,7 @@ import trio
 
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, Server, ServerStartError, open_connection
-from trio_mcp.client import negotiating
-from trio_mcp.protocol.negotiation import PROBE_PATIENCE
+from trio_mcp.client.limits import ClientLimits
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -88,7 +87,7 @@ async def test_servers_silent_on_the_probe_or_slow_to_start_are_understood() -> 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             answers_only_initialize = peer("silent", era="legacy", probe="silent")
-            nursery.start_soon(open_and_look, answers_only_initialize, LEGACY, PROBE_PATIENCE)
+            nursery.start_soon(open_and_look, answers_only_initialize, LEGACY, ClientLimits().probe_patience)
             # It reads both messages after 6 s, and answers the probe first.
             nursery.start_soon(open_and_look, peer("starts", era="both", start_delay=6), MODERN, 6)
             # It refuses initialize meanwhile.
@@ -98,9 +97,8 @@ async def test_servers_silent_on_the_probe_or_slow_to_start_are_understood() -> 
             nursery.start_soon(open_and_look, late, MODERN, 6)
 
 
-async def test_modern_wins_where_both_answers_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_modern_wins_where_both_answers_come_at_once() -> None:
     """The answer to the probe is the first of the two lines of one chunk."""
-    monkeypatch.setattr(negotiating, "PROBE_PATIENCE", 0.1)
     source = """
 both = []
 def message(message):
@@ -121,7 +119,7 @@ peer.message = message
     versions = []
 
     async def open_and_look() -> None:
-        async with open_connection(peer(source=source)) as connection:
+        async with open_connection(peer(source=source), limits=ClientLimits(probe_patience=0.1)) as connection:
             versions.append(connection.protocol_version)
 
     with trio.fail_after(20):

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.bounded import open_bounded
 from tests.peers import ERAS, open_lives, peer
-from trio_mcp import ServerStartError, ServerStoppedError, connect, open_connection
+from trio_mcp import ClientLimits, ServerStartError, ServerStoppedError, connect, open_connection
 from trio_mcp.transports.limits import ProcessLimits
 
 ROOT = Path(__file__).parents[2]
@@ -251,7 +250,7 @@ async def test_a_cancelled_caller_does_not_stop_the_ladder() -> None:
         async with open_lives() as lives:
             server = peer(on_eof="ignore", on_term="ignore", alive=lives.port, stop_timeout=0.1)
             with trio.move_on_after(10) as scope:
-                async with open_bounded(server, process=ProcessLimits(term_grace=0.2)):
+                async with open_connection(server, limits=ClientLimits(process=ProcessLimits(term_grace=0.2))):
                     scope.cancel()
             await lives.ended()
 
@@ -274,7 +273,6 @@ async def test_cancelling_aclose_stops_the_waiting_and_not_the_closing() -> None
 
 HOST = """
 import signal, sys, trio
-from tests.bounded import open_bounded
 from tests.peers import peer
 from trio_mcp import open_connections
 

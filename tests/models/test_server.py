@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import pickle
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_a_stdio_server_has_the_promised_defaults() -> None:
         "headers": None,
         "auth": None,
         "http_transport": None,
+        "ssl_context": None,
         "tools": None,
         "protocol": "auto",
     }
@@ -336,6 +338,7 @@ def test_command_and_url_exclude_each_other() -> None:
         ("headers", dict),
         ("auth", httpx.BasicAuth("me", "pw")),
         ("http_transport", httpx.MockTransport(lambda request: httpx.Response(200))),
+        ("ssl_context", ssl.create_default_context()),
     ],
 )
 def test_a_field_for_http_is_refused_on_a_stdio_server(field: str, value: Any) -> None:
@@ -349,6 +352,22 @@ def test_a_field_for_http_is_refused_on_a_stdio_server(field: str, value: Any) -
 def test_a_field_for_stdio_is_refused_on_an_http_server(field: str, value: Any) -> None:
     error = refusal(http, **{field: value})
     assert (error.field, error.reason) == (field, "is for stdio servers only")
+
+
+def test_an_ssl_context_is_for_https_and_for_our_own_transport() -> None:
+    context = ssl.create_default_context()
+    server = http(ssl_context=context)
+    assert server.ssl_context is context
+    assert server == http(ssl_context=context) != http(ssl_context=ssl.create_default_context())
+    assert repr(server).endswith("ssl_context=<SSLContext>)")
+    assert refusal(http, ssl_context="ca.pem").field == "ssl_context"
+    assert refusal(http, ssl_context=ssl.SSLContext).field == "ssl_context"
+    plain = refusal(Server, "x", url="http://127.0.0.1/mcp", ssl_context=context)
+    assert plain.reason == "is for https URLs only"
+    transport = httpx.MockTransport(lambda request: httpx.Response(200))
+    assert (
+        "given together with http_transport" in refusal(http, http_transport=transport, ssl_context=context).reason
+    )
 
 
 def test_fields_that_have_their_defaults_are_not_given() -> None:

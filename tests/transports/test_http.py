@@ -11,8 +11,8 @@ import trio
 from tests.raw_http import Line, listen
 from trio_mcp import Server, open_connection
 from trio_mcp.http.pool import Http1Transport
-from trio_mcp.transports.streamable import endpoint as http
-from trio_mcp.transports.streamable.endpoint import Endpoint
+from trio_mcp.transports.streamable.endpoint import Endpoint, default_transport
+from trio_mcp.transports.streamable.limits import StreamableLimits
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -40,17 +40,9 @@ async def test_where_the_environment_names_a_proxy_httpxs_own_transport_serves(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    made: list[httpx.AsyncBaseTransport] = []
-    original = http._default_transport
-
-    def watched(url: httpx.URL) -> httpx.AsyncBaseTransport:
-        made.append(original(url))
-        return made[0]
-
-    monkeypatch.setattr(http, "_default_transport", watched)
-    wire = Endpoint(Server("s", url="http://www.example.com/mcp"))
-    assert isinstance(made[0], Http1Transport) is ours
-    await wire.aclose()
+    transport = default_transport(httpx.URL("http://www.example.com/mcp"), None)
+    assert isinstance(transport, Http1Transport) is ours
+    await transport.aclose()
 
 
 async def test_behind_a_proxy_nothing_waits_for_a_free_connection(
@@ -69,7 +61,7 @@ async def test_behind_a_proxy_nothing_waits_for_a_free_connection(
 
     listener = await listen(nursery, proxy)
     monkeypatch.setenv("http_proxy", listener.url)
-    wire = Endpoint(Server("s", url="http://www.example.com/mcp"))
+    wire = Endpoint(Server("s", url="http://www.example.com/mcp"), StreamableLimits())
 
     async def get() -> None:
         async with await wire.send("GET", {"Accept": "text/event-stream"}) as reply:
@@ -92,7 +84,7 @@ async def test_the_users_headers_replace_those_that_are_not_the_protocols(nurser
 
     listener = await listen(nursery, serve)
     for headers in ({"USER-AGENT": "mine", "Host": "other"}, lambda: {"User-agent": "mine", "hOST": "other"}):
-        wire = Endpoint(Server("s", url=listener.url, headers=headers))
+        wire = Endpoint(Server("s", url=listener.url, headers=headers), StreamableLimits())
         async with await wire.send("GET", {"Accept": "text/event-stream"}):
             pass
         await wire.aclose()

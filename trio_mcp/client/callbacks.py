@@ -1,7 +1,7 @@
-"""What a server says on the side (log messages, lines of stderr), brought to a user's plain function.
+"""Runs the program's plain functions for log messages and lines of stderr, outside the task that reads them.
 
-In the order of the wire, by a task of the connection: neither the reader nor the drain of stderr ever waits for
-the function, and an exception in it costs that one item.
+A task of the connection calls the function, in the order of the wire: neither the reader nor the drain of stderr
+ever waits for it, and an exception in it costs that one item.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Item = TypeVarTuple("Item")
 
 
 class Callback(Generic[*Item]):
-    """Items on their way to one function. The task that brings them is there only while there are some."""
+    """A queue of items for one function. The task that calls the function lives only while there are items."""
 
     def __init__(self, function: Callable[[*Item], object], what: str) -> None:
         self._function = function

@@ -1,14 +1,14 @@
 """A connection to one server, as programs see it: its tools, its calls, its end.
 
-The package itself works with the `Client` behind it (client.py).
+Holds no state of its own: everything is asked of the `Client` behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import trio
 
@@ -17,18 +17,18 @@ from ..errors import (
     ServerStoppedError,
     SkippedToolError,
     UnknownToolError,
+    nearest_names,
 )
-from ..models.result import ToolResult, read_any_result, read_call_result
+from ..models.result import InputRequired, ToolResult, read_any_result, read_call_result
 from ..models.tool import ToolSpec
+from ..models.typed_result import Decode, TypedToolResult, Value, decoder_of, read_typed
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import Undecoded, encode_any
 from ..tools.context import OnProgress
 from ..tools.tool import Arguments, Tool
-from .features.tool_watch import ToolWatch, watching
+from .client import Client
+from .features.tool_watch import ToolWatch
 from .requests import Statistics
-
-if TYPE_CHECKING:
-    from .client import Client
 
 
 class Connection:
@@ -45,6 +45,7 @@ class Connection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._read_result = partial(read_call_result, max_raw=client.limits.max_raw)
         self.server = client.server
         self.name = client.name
         self.done = client.done
@@ -78,12 +79,12 @@ class Connection:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The server's tools, every page listed, the filter applied, in the order of the server."""
-        return self._client.tools
+        return self._client.tool_list.tools
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was odd about the last listing: filtered names not offered, tools skipped and why, odd pages."""
-        return self._client.warnings
+        return self._client.tool_list.warnings
 
     @property
     def error(self) -> ServerStoppedError | None:
@@ -104,11 +105,33 @@ class Connection:
 
     # --- calls
 
+    @overload
     async def call_tool(
         self,
         name: str,
         arguments: Arguments = None,
         *,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        returns: type[Value],
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> TypedToolResult[Value]: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Arguments = None,
+        *,
+        returns: type[Any] | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> ToolResult:
@@ -121,6 +144,8 @@ class Connection:
             name: the tool's name, as the server lists it.
             arguments: a mapping of JSON values; or JSON text or bytes of one object, sent as they are (but for
                 line ends between tokens); None and blank stand for no arguments.
+            returns: a class to decode the structured output as, which is then `result.value`: an attrs class, a
+                dataclass, a TypedDict, a msgspec.Struct or a pydantic model.
             on_progress: `async (progress, total, message)`, run in this task, in the order of the wire, all of it
                 before this returns. It can be cancelled, and what it raises ends the call.
             meta: more members for the request's `_meta`.
@@ -129,47 +154,56 @@ class Connection:
             UnknownToolError: the configured filter hides that name; nothing was sent.
             InvalidArgumentsError: the arguments are not one JSON object; nothing was sent.
             RequestError: the server answered with a JSON-RPC error.
-            ProtocolError: the answer is none; the server is at fault.
-            ServerStoppedError: the server went away. Over HTTP it is this one request that failed.
+            ProtocolError: the answer is no result, or its structured output does not fit `returns`; the server is
+                at fault.
+            ServerStoppedError: the server went away.
+            ExchangeError: over HTTP, this one request failed.
             AuthError: the server refused it with 401 or 403 (HTTP).
             trio.ClosedResourceError: the connection was closed here.
+            TypeError: `returns` is no class that can be decoded; nothing was sent.
 
         Example:
             >>> async def noon(connection):
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
-        return (await self._calling(name, arguments, on_progress, meta))[1]
+        if returns is None:
+            return await self._call(name, arguments, on_progress, meta, self._read_result)
+        # No function made here: its cells would be held by every call that waits, typed or not.
+        return await self._call(name, arguments, on_progress, meta, partial(self._read_typed, decoder_of(returns)))
 
-    async def call_tool_raw(
+    def _read_typed(self, decode: Decode[Value], data: Undecoded) -> ToolResult | InputRequired:
+        result = self._read_result(data)
+        return result if isinstance(result, InputRequired) else read_typed(result, decode)
+
+    def _call(
         self,
         name: str,
-        arguments: Arguments = None,
-        *,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> tuple[bytes, ToolResult]:
-        """Call a tool as `call_tool` does; the JSON of its result as the server sent it, and the result.
-
-        Example:
-            >>> async def verbatim(connection):
-            ...     as_sent, _ = await connection.call_tool_raw("get_current_time", {"timezone": "Europe/Rome"})
-            ...     return as_sent
-        """
-        data, result = await self._calling(name, arguments, on_progress, meta)
-        return bytes(data), result
-
-    def _calling(
-        self, name: str, arguments: Arguments, on_progress: OnProgress | None, meta: Mapping[str, Any] | None
-    ) -> Awaitable[tuple[Undecoded, ToolResult]]:
-        """What is to be awaited for a call. No coroutine of its own: each is held while it waits."""
+        arguments: Arguments,
+        on_progress: OnProgress | None,
+        meta: Mapping[str, Any] | None,
+        read: Callable[[Undecoded], ToolResult | InputRequired],
+    ) -> Awaitable[ToolResult]:
+        """The awaitable of one call. No coroutine of its own: each is held while it waits."""
         if type(name) is not str:
             raise TypeError(f"name: expected str, got {type(name).__name__}")
-        if self._client.wanted is not None and name not in self._client.wanted:
-            return _unknown(name)
-        members = (b'"name":%b,"arguments":' % encode_any(name), encode_arguments(name, arguments))
-        return self._client.requests.call(
-            "tools/call", members, name, read_call_result, meta=meta, on_progress=on_progress
+        client = self._client
+        wanted = client.tool_list.wanted
+        if wanted is not None and name not in wanted:
+            return _unknown(name, wanted)
+        encoded = encode_arguments(name, arguments)
+        headers = client.requests.headers
+        make_headers = None
+        if headers is not None:
+            make_headers = partial(headers.of_call, name, arguments if isinstance(arguments, Mapping) else encoded)
+        return client.requests.call(
+            "tools/call",
+            (b'"name":%b,"arguments":' % encode_any(name), encoded),
+            name,
+            read,
+            meta=meta,
+            on_progress=on_progress,
+            headers=make_headers,
         )
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -196,10 +230,37 @@ class Connection:
         if meta is not None and not isinstance(meta, Mapping):
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
-        call = self._client.requests.call(method, encoded, method, partial(read_any_result, method), meta=meta)
-        return (await call)[1]
+        requests = self._client.requests
+        return await requests.call(
+            method,
+            encoded,
+            method,
+            partial(read_any_result, method),
+            meta=meta,
+            headers=None if requests.headers is None else partial(requests.headers.of, method, members),
+        )
 
     # --- the list of tools
+
+    def tool(self, name: str) -> Tool:
+        """The tool of that name: the server's own name for it, or the name that agents see.
+
+        Raises:
+            UnknownToolError: no tool has that name now; the error names the nearest ones.
+
+        Example:
+            >>> async def noon(connection):
+            ...     return await connection.tool("get_current_time").invoke({"timezone": "Europe/Rome"})
+        """
+        tools = self._client.tool_list.tools
+        for tool in tools:
+            if tool.remote_name == name:
+                return tool
+        for tool in tools:
+            if tool.name == name:
+                return tool
+        known = [known for tool in tools for known in (tool.remote_name, tool.name)]
+        raise UnknownToolError(name, nearest=nearest_names(name, known))
 
     async def refresh_tools(self) -> None:
         """List the tools again, every page; replace `tools` and `warnings`.
@@ -208,7 +269,7 @@ class Connection:
             RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the listing
                 failed, as a call may; the previous list stays.
         """
-        await self._client.refresh_tools()
+        await self._client.tool_list.refresh()
 
     def watch_tools(self) -> AbstractAsyncContextManager[ToolWatch]:
         """Follow changes of the list: a context manager that gives an async iterator of tuples of `Tool`.
@@ -226,14 +287,14 @@ class Connection:
             ...         async for tools in changes:
             ...             print([tool.name for tool in tools])
         """
-        return watching(self._client)
+        return self._client.watches.open()
 
     async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
         """The server's list now, for `import_tools`: each entry as it is listed, or why it cannot be used.
 
         The filter is applied, and `tools` stays. What is odd about pages is logged. Raises as `refresh_tools`.
         """
-        return await self._client.list_specs()
+        return await self._client.tool_list.list_specs()
 
     # --- the end
 
@@ -251,6 +312,6 @@ class Connection:
         await self._client.wait_gone()
 
 
-async def _unknown(name: str) -> NoReturn:
+async def _unknown(name: str, known: Iterable[str]) -> NoReturn:
     await trio.lowlevel.checkpoint()
-    raise UnknownToolError(name)
+    raise UnknownToolError(name, nearest=nearest_names(name, known))

@@ -1,23 +1,22 @@
-"""What a server says without being asked: notifications, questions, log messages, progress.
+"""Passes on what a server says without being asked: notifications, questions, progress.
 
-Called by the transport's reader, so nothing here blocks or runs a user's code.
+Called by the transport's reader, so nothing here blocks or runs a function of the program. Which notification goes
+where is said by the features (feature.py); who answers a question is decided in answering.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
-from typing import Any
 
 import msgspec
 
 from ..errors import ProtocolError, RequestError
-from ..protocol.messages import METHOD_NOT_FOUND, Id, decode_json
+from ..protocol.messages import METHOD_NOT_FOUND, Id
 from ..redaction import Redactor
 from ..tools.context import OnProgress
-from .callbacks import Callback
-from .features.tool_watch import Changes
+from .feature import OnNotification
 
 logger = logging.getLogger("trio_mcp.client")
 
@@ -45,36 +44,39 @@ _decode_progress = msgspec.json.Decoder(_Progress).decode
 
 
 class Inbound:
-    """Judges what comes in on one connection. `era` is "" until the revision is agreed on."""
+    """Takes what comes in on one connection. `era` is "" until the revision is agreed on.
+
+    `notifications` has the handlers by method; `answer` begins to answer a question, or says that no feature knows
+    its method; `respond` sends an answer.
+    """
 
     def __init__(
         self,
-        name: str,
-        changes: Changes,
-        log: Callback[str, str | None, Any],
+        server_name: str,
+        notifications: Mapping[str, OnNotification],
+        answer: Callable[[Id, str, bytes], bool],
         respond: Callable[[Id, bytes | RequestError], None],
-        elicit: Callable[[Id, bytes], None] | None,
         redactor: Redactor,
     ) -> None:
         self.era = ""
-        self._name = name
-        self._changes = changes
-        self._log = log
+        self._server_name = server_name
+        self._notifications = notifications
+        self._answer = answer
         self._respond = respond
-        self._elicit = elicit
         self._redactor = redactor
         self._warned_of: set[str] = set()
 
     def notified(self, method: str, params: bytes) -> None:
-        """A notification that belongs to no request. What is unknown or malformed is dropped with one warning."""
-        if method == "notifications/tools/list_changed":
-            self._changes.notice()
-        elif method == "notifications/subscriptions/acknowledged":
-            self._changes.acknowledge()
-        elif method == "notifications/message":
-            self._logged(params)
-        elif method not in _UNUSED:
-            self._warn_once("unknown", f"the notification {method[:100]!r} is unknown and was dropped")
+        """A notification that belongs to no request. An unknown or malformed one is dropped with one warning."""
+        handler = self._notifications.get(method)
+        if handler is None:
+            if method not in _UNUSED:
+                self._warn_once("unknown", f"the notification {method[:100]!r} is unknown and was dropped")
+            return
+        try:
+            handler(params)
+        except ProtocolError as error:
+            self._warn_once(method, error.reason)
 
     def asked(self, id_: Id, method: str, params: bytes) -> None:
         """A question of the server."""
@@ -84,21 +86,8 @@ class Inbound:
         # basic/utilities/ping: "The receiver MUST respond promptly with an empty response"
         elif method == "ping":
             self._respond(id_, b"{}")
-        elif method == "elicitation/create" and self._elicit is not None:
-            self._elicit(id_, params)
-        else:
+        elif not self._answer(id_, method, params):
             self._respond(id_, RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}"))
-
-    def _logged(self, params: bytes) -> None:
-        try:
-            found = decode_json(params)
-            level, source, data = found["level"], found.get("logger"), found["data"]
-        except (ProtocolError, TypeError, LookupError, AttributeError):
-            level = None
-        if not isinstance(level, str):
-            self._warn_once("notifications/message", "a log message that cannot be read was dropped")
-            return
-        self._log.put(level, source if isinstance(source, str) else None, data)
 
     def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Awaitable[None]]:
         """What the transport is to await, in the caller's task, for each progress notification of one request.
@@ -126,4 +115,4 @@ class Inbound:
     def _warn_once(self, kind: str, text: str) -> None:
         if kind not in self._warned_of:
             self._warned_of.add(kind)
-            logger.warning('server "%s": %s', self._name, self._redactor(text))
+            logger.warning('server "%s": %s', self._server_name, self._redactor(text))

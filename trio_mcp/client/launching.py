@@ -1,4 +1,4 @@
-"""How one server is started and reached, as far as opening needs to know. Each transport has its own maker."""
+"""`Launcher`: how to open a transport to one server, as a value."""
 
 from __future__ import annotations
 
@@ -9,24 +9,30 @@ import trio
 
 from ..errors import InvalidServerError
 from ..models.server import Server
+from ..protocol.revisions import ProtocolChoice
 from ..transports.base import Handlers, Transport
 from ..transports.stdio.transport import StdioTransport, path_hint
+from .limits import ClientLimits
 
-#: Starts the server; `run` of what it gives must be called before anything else is awaited.
+#: Starts the server, given the transport's handlers and the function for lines of stderr. `run` of the transport
+#: must be called before anything else is awaited.
 Start = Callable[[Handlers, Callable[[str], None] | None], Awaitable[Transport]]
 
 
 @attrs.frozen(kw_only=True)
 class Launcher:
-    """One server, as it can be started.
+    """How to open a transport to one server.
 
-    `key` is how it is remembered which era it speaks; `hint` is added to the reason of a failed start; `restarts`
-    says that `start` starts a server, rather than reaching one that is there.
+    Attributes:
+        start: opens it.
+        key: what the server's era is remembered under; None where it is not remembered.
+        hint: added to the reason of a failed start.
+        restarts: `start` starts a server, rather than reaching one that is there.
     """
 
     name: str
     start: Start
-    protocol: str = "auto"
+    protocol: ProtocolChoice = "auto"
     start_timeout: float | None = None
     key: Hashable = None
     server: Server | None = None
@@ -34,20 +40,21 @@ class Launcher:
     restarts: bool = True
 
 
-def launcher_for(server: Server) -> Launcher:
-    """A process of its own, or an endpoint.
+def launcher_for(server: Server, limits: ClientLimits | None = None) -> Launcher:
+    """The launcher of a server: a process of its own, or an endpoint.
 
     Raises:
         InvalidServerError: this is no `Server`.
     """
     if not isinstance(server, Server):
         raise InvalidServerError("server", f"expected a Server, got {type(server).__name__}")
-    return _stdio_launcher(server) if server.url is None else _http_launcher(server)
+    limits = limits or ClientLimits()
+    return _stdio_launcher(server, limits) if server.url is None else _http_launcher(server, limits)
 
 
-def _stdio_launcher(server: Server) -> Launcher:
+def _stdio_launcher(server: Server, limits: ClientLimits) -> Launcher:
     async def start(handlers: Handlers, on_stderr: Callable[[str], None] | None) -> Transport:
-        return await StdioTransport.start(server, handlers, on_stderr)
+        return await StdioTransport.start(server, handlers, on_stderr, lines=limits.lines, limits=limits.process)
 
     return Launcher(
         name=server.name,
@@ -60,14 +67,13 @@ def _stdio_launcher(server: Server) -> Launcher:
     )
 
 
-def _http_launcher(server: Server) -> Launcher:
+def _http_launcher(server: Server, limits: ClientLimits) -> Launcher:
     async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
-        from ..transports.streamable.transport import (
-            HttpTransport,  # loads httpx, which costs more than all the rest
-        )
+        # Loads httpx, which costs more than all the rest.
+        from ..transports.streamable.transport import HttpTransport
 
         await trio.lowlevel.checkpoint()
-        return HttpTransport(server, handlers)
+        return HttpTransport(server, handlers, limits.streamable)
 
     return Launcher(
         name=server.name,

@@ -1,4 +1,4 @@
-"""The `_meta` of a connection's requests: what the revision demands, what progress needs, what the caller adds."""
+"""Puts `_meta` into the params of requests: members of the revision, the progress token, members of the caller."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..protocol.messages import Encoded, encode_json
 
 
 class RequestMeta:
-    """Puts `_meta` into params. What is the same in every request is encoded once.
+    """Puts `_meta` into params. Members that are the same in every request are encoded once.
 
-    `constant` is what every request of the modern era carries; without it (legacy) a request has `_meta` only
-    where there is something to say.
+    `constant` holds the members that every request of the modern era carries; without it (legacy) a request has
+    `_meta` only for a progress token or members of the caller.
 
     >>> b"".join(RequestMeta().params(b'"cursor":"2"', "tools/list", token=7))
     b'{"cursor":"2","_meta":{"progressToken":7}}'
@@ -22,7 +22,7 @@ class RequestMeta:
 
     def __init__(self, constant: Mapping[str, Any] | None = None) -> None:
         self._constant = encode_json(constant)[1:-1] if constant else b""
-        self._reserved = frozenset(constant or ())  # the connection's to say, not the caller's
+        self._reserved = frozenset(constant or ())  # the caller cannot replace them
 
     def params(
         self, members: Encoded, name: str, *, given: Mapping[str, Any] | None = None, token: int | None = None

@@ -1,4 +1,4 @@
-"""Drives a `Negotiation`: sends what it decides over a transport, reports what comes back, keeps the time."""
+"""Drives a `Negotiation` over a transport: sends what it decides on, reports the answers, keeps the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import ProtocolError, RequestError, ServerStoppedError
 from ..nursery import bare_nursery
 from ..protocol.headers import request_headers
 from ..protocol.messages import decode_json, encode_json
-from ..protocol.negotiation import PROBE_PATIENCE, Decision, Discover, Initialize, Negotiation, Wait
+from ..protocol.negotiation import Decision, Discover, Initialize, Negotiation, Wait
 from ..protocol.revisions import LEGACY_VERSIONS, request_meta
 from ..transports.base import NO_HEADERS, Transport
 
@@ -30,10 +30,10 @@ def initialize_params(
 async def initialize_again(
     transport: Transport, version: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
 ) -> str:
-    """Make the handshake once more, for a session that the server has forgotten; the revision it speaks now.
+    """Make the legacy handshake once more, in place of a lost session; the revision that the server speaks now.
 
     Raises:
-        MCPError: it failed.
+        MCPError: the handshake failed.
     """
     params = encode_json(initialize_params(version, client_info, capabilities))
     data = bytes(await transport.request("initialize", params, cancellable=False))
@@ -51,13 +51,17 @@ async def negotiate(
     negotiation: Negotiation,
     client_info: Mapping[str, Any],
     capabilities: Mapping[str, Any],
+    *,
+    probe_patience: float,
 ) -> tuple[Decision, ServerStoppedError | None]:
     """Negotiate over one start of a server, until there is a final decision.
+
+    A server that has not answered the probe after `probe_patience` seconds counts as silent.
 
     Returns the decision (never `Discover`, `Initialize` or `Wait`), and how the server went away, if it did.
 
     Raises:
-        AuthError: the server refuses us, which says nothing of its era.
+        AuthError: the server refuses the credentials, which says nothing of its era.
     """
     send, receive = trio.open_memory_channel[Event](math.inf)  # at most a handful: one an event
     lost: list[ServerStoppedError] = []
@@ -77,14 +81,14 @@ async def negotiate(
         except RequestError as error:
             event = partial(failed, error.code, error.message, error.data)
         except ProtocolError:
-            event = partial(answered, None)  # an answer all the same, and surely not the one asked for
+            event = partial(answered, None)  # an answer all the same, though none that can be read
         except ServerStoppedError as error:
             lost.append(error)
             # basic/transports, "Backward Compatibility": a 4xx says that the endpoint does not know this era.
             is_refusal = error.status is not None and 400 <= error.status < 500
             event = partial(refused, error.reason) if is_refusal else negotiation.exited
         if method == "initialize":
-            # trio wakes tasks in no order: an answer to the probe that came in the same chunk is told first.
+            # trio wakes tasks in no order: an answer to the probe in the same chunk is reported first.
             await trio.lowlevel.checkpoint()
         send.send_nowait(event)
 
@@ -103,7 +107,7 @@ async def negotiate(
                     negotiation.discover_refused,
                     request_headers(decision.version, "server/discover", params),
                 )
-                patient_until = trio.current_time() + PROBE_PATIENCE
+                patient_until = trio.current_time() + probe_patience
             elif isinstance(decision, Initialize):
                 params = initialize_params(decision.version, client_info, capabilities)
                 nursery.start_soon(

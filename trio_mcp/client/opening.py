@@ -4,9 +4,9 @@ How lifetimes hold together, in one place:
 
 - A connection's transport runs as a task of a nursery of ours, shielded from the first moment; only `close`, or
   loss, ends it. So an outer cancel ends the body first: a cancelled call still finds a writer for its notice.
-- Opening is done in the caller's own task, where it can be cancelled; whatever it has started is closed again.
+- Opening is done in the caller's own task, where it can be cancelled; then everything it has started is closed.
 - The body's end closes the transport, and leaving the nursery waits until everything is gone: bounded by the
-  server's `stop_timeout` and the constants of transports/stdio/process.py, over HTTP by those of streamable.py.
+  server's `stop_timeout` and the limits of its transport.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ import trio
 from ..errors import AuthError, InvalidServerError, MCPError, ServerStartError, ServerStoppedError
 from ..models.server import Server
 from ..nursery import bare_nursery
-from ..protocol.negotiation import ERAS, Agreed, Negotiation, Refused, Restart
+from ..protocol.negotiation import Agreed, Negotiation, Refused, Restart
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
 from .features.elicitation import OnElicit
+from .features.log_messages import OnLog
 from .launching import Launcher, launcher_for
+from .limits import ClientLimits
 from .negotiating import negotiate
-from .options import OnLog, Options
+from .options import Options
 
 logger = logging.getLogger("trio_mcp.client")
 
@@ -72,6 +74,7 @@ async def open_connection(
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
+    limits: ClientLimits | None = None,
 ) -> AsyncIterator[Connection]:
     """Start a server, or reach one by its `url`; agree on a protocol revision, list its tools. The usual form.
 
@@ -89,12 +92,13 @@ async def open_connection(
         on_log: a plain function `(level, logger, data)` for each log message of the server; without it they go to
             the logger `trio_mcp.server.<name>`.
         on_stderr: a plain function for each line that the server writes to stderr (a str without its end); stdio.
+        limits: how long to wait, how often to try, how much to keep; None for the defaults.
 
     Raises:
         InvalidServerError: an argument is wrong; nothing was started.
         ServerStartError: the server did not come up, within `start_timeout`, and is gone.
-        AuthError: it refused us with 401 or 403 (HTTP).
-        NotImplementedError: it would be a process on Windows.
+        AuthError: the server refused access with 401 or 403 (HTTP).
+        NotImplementedError: a stdio server on Windows.
 
     Example:
         >>> import sys, trio
@@ -103,11 +107,9 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
-    launcher, options = _checked(
-        server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
-    )
-    async with opened(launcher, options) as client:
-        yield client.connection
+    launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
+    async with opened(launcher, options) as connection:
+        yield connection
 
 
 async def connect(
@@ -118,6 +120,7 @@ async def connect(
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
+    limits: ClientLimits | None = None,
 ) -> Connection:
     """Open a connection that lives in your nursery, until `aclose`, until it is lost, or until that is cancelled.
 
@@ -132,17 +135,15 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
-    launcher, options = _checked(
-        server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
-    )
+    launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
 
     if not isinstance(nursery, trio.Nursery):
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
     async def live(*, task_status: trio.TaskStatus[Connection]) -> None:
-        async with opened(launcher, options) as client:
-            task_status.started(client.connection)
-            await client.wait_gone()
+        async with opened(launcher, options) as connection:
+            task_status.started(connection)
+            await connection.wait_done()
 
     connection: Connection = await nursery.start(live)
     return connection
@@ -157,6 +158,7 @@ async def open_connections(
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
     on_stderr: Callable[[str], object] | None = None,
+    limits: ClientLimits | None = None,
 ) -> AsyncIterator[Connections]:
     """Open connections to many servers at once, in one scope; all close side by side.
 
@@ -182,9 +184,7 @@ async def open_connections(
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
     options: dict[str, tuple[Launcher, Options]] = {}
     for server in servers:
-        launcher, checked = _checked(
-            server, client_info=client_info, on_elicit=on_elicit, on_log=on_log, on_stderr=on_stderr
-        )
+        launcher, checked = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
         if launcher.name in options:
             raise InvalidServerError("name", f"two servers are called {launcher.name!r}")
         options[launcher.name] = (launcher, checked)
@@ -195,8 +195,8 @@ async def open_connections(
 
     async def hold(launcher: Launcher, checked: Options) -> None:
         try:
-            async with opened(launcher, checked) as client:
-                connections[launcher.name] = client.connection
+            async with opened(launcher, checked) as connection:
+                connections[launcher.name] = connection
                 settle()
                 # The body dies first. Its end sets the event, whatever ends it: that is the bound.
                 with trio.CancelScope(shield=True):
@@ -228,36 +228,52 @@ async def open_connections(
             over.set()
 
 
-def _checked(server: Server, **wanted: Any) -> tuple[Launcher, Options]:
-    """What a program wants of one server, checked: nothing has been started yet."""
-    launcher = launcher_for(server)
-    return launcher, Options(server.name, server.redactor, **wanted)
+def _checked(
+    server: Server,
+    client_info: Mapping[str, Any] | None,
+    on_elicit: OnElicit | None,
+    on_log: OnLog | None,
+    on_stderr: Callable[[str], object] | None,
+    limits: ClientLimits | None,
+) -> tuple[Launcher, Options]:
+    """The options of one server, checked: nothing has been started yet."""
+    launcher = launcher_for(server, limits)
+    options = Options(
+        server.name,
+        server.redactor,
+        client_info=client_info,
+        on_elicit=on_elicit,
+        on_log=on_log,
+        on_stderr=on_stderr,
+        limits=limits,
+    )
+    return launcher, options
 
 
 @asynccontextmanager
-async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Client]:
+async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Connection]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as callbacks:
         for delivery in options.callbacks:
             delivery.begin(callbacks)
         try:
             async with bare_nursery() as nursery:
-                client = await _open(nursery, launcher, options)
+                client, connection = await _open(nursery, launcher, options)
                 being_cancelled = False
                 try:
-                    yield client
+                    yield connection
                 except trio.Cancelled:
                     being_cancelled = True
                     raise
                 finally:
                     client.close_soon(drain_cancelled=being_cancelled)
-                    nursery.cancel_scope.cancel()  # whoever still listens; the transport is shielded
+                    nursery.cancel_scope.cancel()  # what still listens; the transport is shielded
         finally:
             for delivery in options.callbacks:
                 delivery.finish()
 
 
-async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> Client:
+async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> tuple[Client, Connection]:
     """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
     starts: list[Client] = []
     try:
@@ -272,30 +288,38 @@ async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> 
         raise
 
 
-async def _negotiated(nursery: trio.Nursery, launcher: Launcher, options: Options, starts: list[Client]) -> Client:
-    negotiation = Negotiation(launcher.protocol, ERAS.recall(launcher.key), restarts=launcher.restarts)
+async def _negotiated(
+    nursery: trio.Nursery, launcher: Launcher, options: Options, starts: list[Client]
+) -> tuple[Client, Connection]:
+    eras = options.eras
+    negotiation = Negotiation(launcher.protocol, eras.recall(launcher.key), restarts=launcher.restarts)
     on_stderr = None if options.stderr is None else options.stderr.put
     while True:
         client = Client(launcher.server, launcher.name, options)
         transport = await launcher.start(client.handlers, on_stderr)
-        client.attach(transport, nursery)  # no checkpoint before this: whatever runs has its keeper
+        connection = Connection(client)
+        client.attach(transport, nursery, connection)  # no checkpoint before this: what runs has its keeper
         starts.append(client)
         decision, lost = await negotiate(
-            transport, negotiation, options.client_info, options.elicitor.capabilities
+            transport,
+            negotiation,
+            options.client_info,
+            client.capabilities,
+            probe_patience=options.limits.probe_patience,
         )
         if isinstance(decision, Agreed):
             break
         if not isinstance(decision, Restart):
-            ERAS.forget(launcher.key)
+            eras.forget(launcher.key)
             reason = decision.reason if isinstance(decision, Refused) else ""
             raise _start_error(launcher, reason, starts, lost)
     # A pinned era says nothing about what the server would rather speak.
     if launcher.key is not None and launcher.protocol == "auto":
-        ERAS.remember(launcher.key, decision.era)
+        eras.remember(launcher.key, decision.era)
     client.agree(decision)
     try:
         await client.prepare()
-    except (AuthError, InvalidServerError):  # ours to mend: not the server's failure to start
+    except (AuthError, InvalidServerError):  # the program's mistake, and not a server that fails to start
         raise
     except ServerStoppedError as error:
         raise _start_error(launcher, "", starts, error) from error
@@ -303,14 +327,14 @@ async def _negotiated(nursery: trio.Nursery, launcher: Launcher, options: Option
         failure = _start_error(launcher, f"tools/list failed: {error}", starts)
         failure.__cause__ = _shown(error, launcher)
     else:
-        return client
+        return client, connection
     raise failure  # here, where the error is no context of it
 
 
 def _start_error(
     launcher: Launcher, reason: str, starts: list[Client], lost: ServerStoppedError | None = None
 ) -> ServerStartError:
-    """The error of a server that never came up. It tells the last start, with the stderr of both."""
+    """The error of a server that never came up: facts of the last start, and the stderr of both."""
     tails = [client.stderr_tail for client in starts]
     error = ServerStartError(
         launcher.name,
@@ -328,6 +352,6 @@ def _start_error(
 
 
 def _shown(cause: MCPError, launcher: Launcher) -> MCPError | None:
-    """A cause as a traceback may show it: not at all, where the server has repeated a secret in it."""
+    """The cause, if a traceback may show it; None where the server has repeated a secret in it."""
     redactor = NOTHING_SECRET if launcher.server is None else launcher.server.redactor
     return cause if redactor(str(cause)) == str(cause) else None

@@ -1,19 +1,23 @@
-"""What a program wants of its connections, besides the server: checked once, before anything is started."""
+"""The options of one connection, besides its server: checked once, before anything is started."""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidArgumentsError, InvalidServerError
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
+from ..protocol.negotiation import ERAS, EraMemory
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
 from .callbacks import Callback
-from .features.elicitation import Elicitor, OnElicit
+from .feature import Feature
+from .features.elicitation import OnElicit, elicitation
+from .features.log_messages import OnLog
+from .limits import ClientLimits
 
 #: The levels of notifications/message as Python's.
 _LEVELS = {
@@ -28,12 +32,12 @@ _LEVELS = {
 }
 
 
-#: A plain function `(level, logger, data)`: the level as the specification names it, the logger or None, any JSON.
-OnLog = Callable[[str, str | None, Any], object]
-
-
 class Options:
-    """The options of one connection, and the callbacks to its plain functions."""
+    """The options of one connection, and the callbacks to its plain functions.
+
+    `features` are what servers may ask and tell besides what the functions stand for; `eras` remembers which era
+    each server spoke last.
+    """
 
     def __init__(
         self,
@@ -44,16 +48,22 @@ class Options:
         on_elicit: OnElicit | None = None,
         on_log: OnLog | None = None,
         on_stderr: Callable[[str], object] | None = None,
+        limits: ClientLimits | None = None,
+        features: Iterable[Feature] = (),
+        eras: EraMemory = ERAS,
     ) -> None:
         for field, function in (("on_elicit", on_elicit), ("on_log", on_log), ("on_stderr", on_stderr)):
             if function is not None and not callable(function):
                 raise InvalidServerError(field, f"expected a function, got {type(function).__name__}")
             if field != "on_elicit" and inspect.iscoroutinefunction(function):
                 raise InvalidServerError(field, "expected a plain function, got an async one")
+        if limits is not None and not isinstance(limits, ClientLimits):
+            raise InvalidServerError("limits", f"expected ClientLimits, got {type(limits).__name__}")
         #: What this client says it is, in every request or in the handshake.
         self.client_info = _checked_info(client_info)
-        #: Who answers the server's questions.
-        self.elicitor = Elicitor(name, on_elicit)
+        self.limits = ClientLimits() if limits is None else limits
+        self.eras = eras
+        self.features = tuple(features) if on_elicit is None else (elicitation(on_elicit), *features)
         #: Whether the server is asked to send its log messages, all of them.
         self.wants_log = on_log is not None
         self.log: Callback[str, str | None, Any] = (

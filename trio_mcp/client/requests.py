@@ -1,27 +1,31 @@
-"""The requests of one connection: their params and `_meta`, the rounds in which a server asks back, the counts."""
+"""Makes the requests of one connection: their params and `_meta`, the rounds in which a server asks back, counts.
+
+Knows no method. How a request over HTTP is made once more after a failure is decided in recovery.py.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from ..errors import ProtocolError, RequestError
+from ..errors import ProtocolError
 from ..models.result import InputRequired
 from ..protocol.messages import Encoded, Undecoded, joined
 from ..redaction import Redactor
 from ..tools.context import OnProgress
-from ..transports.base import NO_HEADERS, Transport
-from .features.elicitation import MAX_ROUNDS, Elicitor
+from ..transports.base import OnRawProgress, Transport
 from .headers import RequestHeaders
-from .inbound import Inbound
+from .limits import ClientLimits
 from .meta import RequestMeta
+from .recovery import MakeHeaders, Recovery
 
-#: Seconds before a request is made again whose server only said "ask again"; doubled each time.
-FIRST_PAUSE = 0.1
+NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 Read = TypeVar("Read")
 
@@ -44,17 +48,28 @@ class Statistics:
 
 
 class Requests:
-    """Makes requests over a transport. `meta` is replaced once the revision is agreed on."""
+    """Makes requests over a transport.
 
-    def __init__(self, elicitor: Elicitor, inbound: Inbound, redactor: Redactor) -> None:
+    `answer_round` answers what a modern server asks before it can finish a call (given the questions, and the
+    result as it came), and gives the encoded members of the next request; `progress_to` makes of `on_progress` the
+    function that the transport calls. `meta` is replaced once the revision is agreed on; `headers` and `recovery`
+    are there over HTTP alone, `headers` only in the modern era.
+    """
+
+    def __init__(
+        self,
+        answer_round: Callable[[InputRequired, bytes], Awaitable[bytes]],
+        progress_to: Callable[[OnProgress], OnRawProgress],
+        redactor: Redactor,
+        limits: ClientLimits,
+    ) -> None:
         self.meta = RequestMeta()
-        #: What makes the headers of requests; only modern, over HTTP.
         self.headers: RequestHeaders | None = None
-        #: Asked about each error of a request: whether its cause has been mended, so that once more is worth it.
-        self.correct: Callable[[str, RequestError], Awaitable[bool]] | None = None
-        self._elicitor = elicitor
-        self._inbound = inbound
+        self.recovery: Recovery | None = None
+        self._answer_round = answer_round
+        self._progress_to = progress_to
         self._redactor = redactor
+        self._limits = limits
         self._transport: Transport
         self._tokens = itertools.count(1)
         self._in_flight = self._done = self._failed = 0
@@ -63,62 +78,47 @@ class Requests:
         """Use this transport."""
         self._transport = transport
 
-    async def send(
-        self,
-        method: str,
-        members: bytes,
-        name: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        on_progress: OnProgress | None = None,
-        long_lived: bool = False,
-    ) -> bytes:
-        """One request whose params have these encoded members (without braces); its result, undecoded.
+    async def send(self, method: str, members: bytes, *, long_lived: bool = False) -> bytes:
+        """A request of the package's own, whose params have these encoded members (without braces).
 
-        `name` stands in errors about `meta`; `long_lived` is as in `Transport.request`.
+        Returns its result, undecoded. `long_lived` is as in `Transport.request`.
         """
+        headers = None if self.headers is None else partial(self.headers.of, method, NO_PARAMS)
         try:
-            return bytes(await self._asking(method, members, name, meta, on_progress, long_lived=long_lived))
+            return bytes(await self._send(method, members, method, None, None, headers, long_lived=long_lived))
         except ProtocolError as error:
             error.redact(self._redactor)
             raise
 
-    def _asking(
+    def _send(
         self,
         method: str,
         members: Encoded,
         name: str,
         meta: Mapping[str, Any] | None,
         on_progress: OnProgress | None,
+        headers: MakeHeaders | None,
         *,
         long_lived: bool = False,
     ) -> Awaitable[Undecoded]:
-        """What is to be awaited for one request. No coroutine of its own: each is held for as long as it waits."""
+        """The awaitable of one request. No coroutine of its own: each is held for as long as it waits."""
         token, deliver = None, None
         if on_progress is not None:
-            token, deliver = next(self._tokens), self._inbound.progress_to(on_progress)
+            token, deliver = next(self._tokens), self._progress_to(on_progress)
         params = self.meta.params(members, name, given=meta, token=token)
-        if self.headers is None and self.correct is None:
+        if self.recovery is None:
             return self._transport.request(
                 method, params, progress_token=token, on_progress=deliver, long_lived=long_lived
             )
-        return self._asking_with_headers(
-            method, members, name, params, progress_token=token, on_progress=deliver, long_lived=long_lived
+        return self.recovery.request(
+            self._transport,
+            method,
+            params,
+            headers,
+            progress_token=token,
+            on_progress=deliver,
+            long_lived=long_lived,
         )
-
-    async def _asking_with_headers(
-        self, method: str, members: Encoded, name: str, params: Encoded, **others: Any
-    ) -> Undecoded:
-        """Modern over HTTP: headers repeat what the body says, and an error about them may be mended, once."""
-        is_first = True
-        while True:
-            headers = NO_HEADERS if self.headers is None else self.headers.of(method, members, name)
-            try:
-                return await self._transport.request(method, params, headers=headers, **others)
-            except RequestError as error:
-                if not is_first or self.correct is None or not await self.correct(method, error):
-                    raise
-            is_first = False
 
     async def call(
         self,
@@ -129,23 +129,24 @@ class Requests:
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-    ) -> tuple[Undecoded, Read]:
+        headers: MakeHeaders | None = None,
+    ) -> Read:
         """A request of the program's: counted, and made again with answers for as long as the server asks back.
 
-        Returns the result as sent, and as `read` reads it.
+        `name` stands in errors about `meta`; the result is what `read` makes of it.
 
         Raises:
-            ProtocolError: the answer is none; or what is asked for is not offered, or there is no end to it.
+            ProtocolError: this is no answer; or the server asks for something that is not offered, or too often.
         """
         self._in_flight += 1
         try:
-            data = await self._asking(method, members, name, meta, on_progress)
+            data = await self._send(method, members, name, meta, on_progress, headers)
             result = read(data)
             rounds = 0
             while isinstance(result, InputRequired):
                 rounds += 1
                 again = await self._answered(members, result, bytes(data), rounds)
-                data = await self._asking(method, again, name, meta, on_progress)
+                data = await self._send(method, again, name, meta, on_progress, headers)
                 result = read(data)
         except BaseException as error:
             self._failed += 1
@@ -155,15 +156,15 @@ class Requests:
         finally:
             self._in_flight -= 1
         self._done += 1
-        return data, result
+        return result
 
     async def _answered(self, members: Encoded, required: InputRequired, data: bytes, rounds: int) -> bytes:
         """The members of the next round (basic/patterns/mrtr): those of the first, and the answers."""
-        if rounds > MAX_ROUNDS:
-            raise ProtocolError(f"the server asks for input again after {MAX_ROUNDS} rounds", data)
-        if not required.requests:  # it only wants to be asked again: it has much to do
-            await trio.sleep(FIRST_PAUSE * 2 ** (rounds - 1))
-        answers = await self._elicitor.answer_round(required, data)
+        if rounds > self._limits.max_rounds:
+            raise ProtocolError(f"the server asks for input again after {self._limits.max_rounds} rounds", data)
+        if not required.requests:  # the server asks for time, not for input
+            await trio.sleep(self._limits.round_pause * 2 ** (rounds - 1))
+        answers = await self._answer_round(required, data)
         first = joined(members)
         return b"%b,%b" % (first, answers) if first and answers else first or answers
 

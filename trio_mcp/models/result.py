@@ -1,10 +1,10 @@
-"""What a tools/call gives: `ToolResult`, its two renderings, and `InputRequired`.
+"""The result of a tools/call: `ToolResult`, its two renderings, and `InputRequired`.
 
 Reading a result is the hottest path of the library, and nearly all results are one text block. So one msgspec
-decoder reads the members in a single pass, a plain text block needs no converter, and everything that can be
-derived (`content`, `images`, `structured`) is derived when somebody asks.
+decoder reads the members in a single pass, a plain text block needs no converter, and whatever can be derived
+(`content`, `images`, `structured`) is derived when a program asks for it.
 
-This knows results, and nothing of who called what.
+This file knows results, and nothing of who called what.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import Attribute, field, fields, frozen
 from msgspec import Raw
 
 from ..errors import ProtocolError
-from ..protocol.messages import Undecoded, decode_json, reencode_json
+from ..protocol.messages import SHORT, Undecoded, decode_json, reencode_json
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
@@ -58,9 +58,13 @@ def _check_meta(_: Any, __: Attribute[dict[str, Any] | None], value: Any) -> Non
 class ToolResult:
     """What a tool gave back. A failed tool is a result too, with `is_error`.
 
-    `blocks` is the content as a tuple of content blocks; a string or a single block may be given for it.
-    `structured_json` is the structured output as the server sent it, undecoded: None only where there was
-    none, since `b"null"` is a value. `meta` is the wire's `_meta`.
+    Attributes:
+        blocks: the content, as a tuple of content blocks; a string or a single block may be given for it.
+        structured_json: the structured output as the server sent it, undecoded: None only where there was none,
+            since `b"null"` is a value.
+        meta: the wire's `_meta`.
+        raw: the JSON of the whole result, as the server sent it. None where no server sent it, and where it is
+            longer than `ClientLimits.max_raw`: it would be held twice. Equality does not look at it.
 
     >>> result = ToolResult([Text("a"), Image(b"GIF89a", "image/gif"), Text("b")])
     >>> result.content
@@ -79,10 +83,11 @@ class ToolResult:
     is_error: bool = field(default=False, kw_only=True, validator=_check_is_error)
     structured_json: bytes | None = field(default=None, kw_only=True, validator=_check_structured_json)
     meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_check_meta)
+    raw: bytes | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     @property
     def content(self) -> str:
-        """What a model reads that is shown `images` beside it: text, and notes for what is neither.
+        """The text for a model that is shown `images` beside it: text blocks, and notes for other blocks.
 
         Without any block it is the structured output's JSON.
         """
@@ -181,15 +186,15 @@ _decode = msgspec.json.Decoder(_Wire).decode
 _decode_structured = msgspec.json.Decoder(_Structured).decode
 
 
-# What a decoder gave needs no checks: the two objects that every call needs are filled slot by slot, which takes
-# a third of what their constructors take, and halves the whole reading (4.2 to 2.1 us for a small text).
+# A decoder's values need no checks: the two objects that every call needs are filled slot by slot, which takes a
+# third of the time of their constructors, and halves the whole reading (4.2 to 2.1 us for a small text).
 _new = object.__new__
 _set_text, _set_annotations, _set_text_meta, _set_extra = _slots(Text)
-_set_blocks, _set_is_error, _set_structured_json, _set_result_meta = _slots(ToolResult)
+_set_blocks, _set_is_error, _set_structured_json, _set_result_meta, _set_raw = _slots(ToolResult)
 
 
-def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
-    """Read the undecoded `result` of a tools/call.
+def read_call_result(data: Undecoded, *, max_raw: int = SHORT) -> ToolResult | InputRequired:
+    """Read the undecoded `result` of a tools/call; up to `max_raw` bytes of it are kept as `ToolResult.raw`.
 
     Raises:
         ProtocolError: it is no such result; the reason begins with the path.
@@ -211,11 +216,13 @@ def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
     # A Raw holds on to the whole line that it was cut from: copied.
     _set_structured_json(result, None if structured is _ABSENT else bytes(structured))
     _set_result_meta(result, wire.meta)
+    # Short results are bytes already, which costs nothing. A long one, kept, would be in memory twice.
+    _set_raw(result, bytes(data) if len(memoryview(data)) <= max_raw else None)
     return result
 
 
 def read_any_result(method: str, undecoded: Undecoded) -> dict[str, Any] | InputRequired:
-    """A result of any method, decoded; what the server asks where it is not finished."""
+    """A result of any method, decoded; or the questions of a server that cannot finish the request yet."""
     data = bytes(undecoded)
     result = decode_json(data)
     if result == []:  # PHP has one literal for an empty list and an empty object
@@ -245,7 +252,7 @@ def _read_usual_block(value: Any) -> Block:
 
 
 def _decode_widely(data: bytes) -> _Wire:
-    """The members of what msgspec refuses: with NaN or lone surrogates in it, from PHP, or wrong."""
+    """The members of a result that msgspec refuses: with NaN or lone surrogates in it, from PHP, or wrong."""
     members = decode_json(data)
     if members == []:
         members = {}

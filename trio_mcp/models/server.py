@@ -13,16 +13,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
 from attrs import Attribute, field, fields, frozen
 
 from ..errors import InvalidServerError
-from ..protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
+from ..protocol.revisions import ProtocolChoice
 from ..redaction import MASK, Redactor, redact_arguments, redact_url, secret_values, secrets_of_headers
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
     Headers = Mapping[str, str] | Callable[[], Mapping[str, str]]
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9-]{1,32}")
 _SAFE_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-_PROTOCOLS = ("auto", "modern", "legacy", *MODERN_VERSIONS, *LEGACY_VERSIONS)
+_PROTOCOLS: tuple[str, ...] = get_args(ProtocolChoice)
 
 # RFC 9110, 5.6.2 and 5.5: a field name is a token; a value has no control characters but tab. It is sent as UTF-8,
 # which has no surrogates.
@@ -54,7 +56,7 @@ _OUR_HEADERS = frozenset(
 _OUR_HEADER_PREFIX = "mcp-param-"
 
 _STDIO_FIELDS = ("args", "env", "cwd", "stop_timeout")
-_HTTP_FIELDS = ("bearer_token", "headers", "auth", "http_transport")
+_HTTP_FIELDS = ("bearer_token", "headers", "auth", "http_transport", "ssl_context")
 
 
 def default_environment() -> dict[str, str]:
@@ -223,6 +225,12 @@ def _check_method(expected: str, method: str) -> Callable[[Any, Attribute[Any], 
     return check
 
 
+def _check_ssl_context(_: Any, __: Attribute[ssl.SSLContext | None], value: Any) -> None:
+    # By method: a program may have a class of its own, and loading ssl costs more than this whole file.
+    if value is not None and (isinstance(value, type) or not callable(getattr(value, "wrap_bio", None))):
+        raise _wrong_type("ssl_context", "an ssl.SSLContext", value)
+
+
 def _check_protocol(_: Any, __: Attribute[str], value: Any) -> None:
     if not isinstance(value, str):
         raise _wrong_type("protocol", "str", value)
@@ -248,6 +256,8 @@ class Server:
         headers: extra headers for every request: a mapping, or a function that returns one, called each time.
         auth: an `httpx.Auth`.
         http_transport: an `httpx.AsyncBaseTransport`; never closed by this library.
+        ssl_context: an `ssl.SSLContext` for an https URL: a private authority, a client certificate. None for the
+            usual authorities.
         tools: keep only the tools of these names (the server's own); `()` keeps none, None keeps all.
         protocol: "auto", "modern", "legacy", or a revision such as "2025-11-25".
 
@@ -278,8 +288,9 @@ class Server:
         kw_only=True,
         validator=_check_method("an httpx.AsyncBaseTransport", "handle_async_request"),
     )
+    ssl_context: ssl.SSLContext | None = field(default=None, kw_only=True, validator=_check_ssl_context)
     tools: tuple[str, ...] | None = field(default=None, kw_only=True, converter=_as_tools)
-    protocol: str = field(default="auto", kw_only=True, validator=_check_protocol)
+    protocol: ProtocolChoice = field(default="auto", kw_only=True, validator=_check_protocol)
 
     def __attrs_post_init__(self) -> None:
         if self.command is None and self.url is None:
@@ -290,6 +301,10 @@ class Server:
         for name, _ in self._given():
             if name in foreign:
                 raise InvalidServerError(name, f"is for {kind} servers only")
+        if self.ssl_context is not None and self.http_transport is not None:
+            raise InvalidServerError("ssl_context", "given together with http_transport, which has its own")
+        if self.ssl_context is not None and not (self.url or "").lower().startswith("https:"):
+            raise InvalidServerError("ssl_context", "is for https URLs only")
         if self.bearer_token is not None and self.auth is not None:
             raise InvalidServerError("auth", "given together with bearer_token")
         if isinstance(self.headers, dict):
@@ -325,7 +340,7 @@ class Server:
             if isinstance(values, dict):
                 shown[name] = repr(dict.fromkeys(values, MASK))
         # A function's repr may show what it is bound to; these objects hold credentials.
-        for name in ("headers", "auth", "http_transport"):
+        for name in ("headers", "auth", "http_transport", "ssl_context"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, dict):
                 shown[name] = f"<{type(value).__name__}>"

@@ -109,7 +109,7 @@ def encode_value(value: Any) -> str:
     if isinstance(value, int):
         if abs(value) > _LARGEST:
             raise ValueError("an integer beyond 2^53 - 1 cannot be a header")
-        return str(value)
+        return int.__repr__(value)  # as the body has it: an enum's own text may be its name
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} cannot be a header")
     looks_encoded = value.startswith(_HEAD) and value.endswith(_TAIL)

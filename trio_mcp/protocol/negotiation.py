@@ -1,9 +1,8 @@
 """How a client finds out which era and which revision a server speaks.
 
-A server is asked `server/discover` first; anything that is not positively
-modern is legacy. `Negotiation` is that decision as a machine without a clock and without I/O: its driver
-reports what happened (answered, failed, silent, exited) and is told what to do. It knows nothing of
-processes, HTTP or ids.
+A server is asked `server/discover` first; a server that is not positively modern is legacy. `Negotiation` is that
+decision as a machine without a clock and without I/O: its driver reports what happened (answered, failed, silent,
+exited) and is told what to do. It knows nothing of processes, HTTP or ids.
 """
 
 from __future__ import annotations
@@ -14,19 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import attrs
 
 from .messages import HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION
-from .revisions import LEGACY_VERSIONS, META_SERVER_INFO, MODERN_VERSIONS, Era
+from .revisions import LEGACY_VERSIONS, META_SERVER_INFO, MODERN_VERSIONS, Era, ProtocolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-#: Seconds after which a server that has not answered the probe is sent `initialize` as well. Long enough for
-#: most launches, short enough for servers that ignore what they do not know.
-PROBE_PATIENCE = 3.0
-
 
 @attrs.frozen
 class Discover:
-    """Send `server/discover` with this revision, and start the patience of `PROBE_PATIENCE`."""
+    """Send `server/discover` with this revision, and report `silent` if it is not answered within the patience."""
 
     version: str
 
@@ -95,7 +90,7 @@ class Negotiation:
     Agreed(era='legacy', version='2025-06-18', server_info={}, capabilities={'tools': {}}, instructions=None)
     """
 
-    def __init__(self, protocol: str, remembered: Era | None, *, restarts: bool = True) -> None:
+    def __init__(self, protocol: ProtocolChoice, remembered: Era | None, *, restarts: bool = True) -> None:
         self._modern, self._legacy = _acceptable(protocol)
         self._restarts = restarts
         self._plainly = not self._modern or (bool(self._legacy) and remembered == "legacy")
@@ -149,7 +144,7 @@ class Negotiation:
         return self._not_modern(f"server/discover failed: {reason}")
 
     def silent(self) -> Decision:
-        """`PROBE_PATIENCE` has passed since `Discover`, and the probe is still open."""
+        """The probe has not been answered within the patience of the driver."""
         if self._over or self._probe != "open" or self._is_modern or not self._legacy or not self._restarts:
             return _WAIT
         if self._handshake == "closed" and self._plainly:  # both roads were tried
@@ -297,8 +292,13 @@ class EraMemory:
         """The era that this server spoke last; None when that is not known."""
         return self._eras.get(key)
 
+    def clear(self) -> None:
+        """Forget every server."""
+        with self._lock:
+            self._eras.clear()
+
     def forget(self, key: Hashable) -> None:
-        """What was remembered of this server proved wrong."""
+        """Forget this server: what was remembered of it proved wrong."""
         with self._lock:
             self._eras.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""Protocol revisions, the two eras they belong to, and the `_meta` keys that the modern era demands.
+"""Protocol revisions, the two eras they belong to, and the keys of `_meta` that the modern era demands.
 
 The *modern* era (2026-07-28 and later) has no handshake: every request carries its own metadata. The *legacy*
 era begins with `initialize`.
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 Era = Literal["modern", "legacy"]
 
-#: The revisions that are spoken here, the newest first.
+#: What `Server.protocol` may be: the client finds out, one of the eras, or one revision that alone is acceptable.
+ProtocolChoice = Literal[
+    "auto", "modern", "legacy", "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"
+]
+
+#: The revisions that this library speaks, the newest first.
 MODERN_VERSIONS: Final = ("2026-07-28",)
 LEGACY_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import attrs
 
-from ..errors import RequestError
+from ..errors import RequestError, ServerStoppedError
 from ..protocol.messages import Encoded, Id, Undecoded
 
 #: Called with the undecoded params, in the task that waits for the answer, in the order of the wire.
@@ -33,23 +33,29 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 FLUSH_GRACE = 1.0
 
 
-async def _not_over_http() -> None:
-    raise RuntimeError("only HTTP has sessions that can be lost")
+class SessionLostError(Exception):
+    """The server has forgotten the legacy session, and done nothing of a request in it (HTTP).
+
+    Never leaves a connection: a client makes the handshake once more, by requests of the same transport, and then
+    the request. `number` counts the transport's sessions from 1. `give_up(reason, status)` is for a client that
+    cannot have a new session: it ends the transport, and gives the error that it has ended by.
+    """
+
+    def __init__(self, number: int, give_up: Callable[[str, int | None], ServerStoppedError]) -> None:
+        super().__init__(number)
+        self.number = number
+        self.give_up = give_up
 
 
 @attrs.frozen(kw_only=True)
 class Handlers:
-    """The plain functions that a transport is built with.
-
-    `reinitialize` is for HTTP alone: it makes the legacy handshake once more, by requests of the transport itself.
-    """
+    """The plain functions that a transport is built with."""
 
     on_notification: Callable[[str, bytes], None]
     on_request: Callable[[Id, str, bytes], None]
     on_end: Callable[[Exception | None], None]
     on_invalid: Callable[[bytes], None] | None = None
     takes_batches: Callable[[], bool] = lambda: True
-    reinitialize: Callable[[], Awaitable[None]] = _not_over_http
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +99,8 @@ class Transport(Protocol):
         Raises:
             RequestError: the peer answered with an error.
             ProtocolError: the answer is no JSON-RPC answer.
-            ServerStoppedError: the connection was lost.
+            ServerStoppedError: the connection was lost. Over HTTP also ExchangeError: this one request failed.
+            SessionLostError: the legacy session was lost, and the connection stays (HTTP).
             trio.ClosedResourceError: it was closed here.
         """
 

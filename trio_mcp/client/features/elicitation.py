@@ -1,90 +1,32 @@
-"""Answers a server's questions to the user with the program's `on_elicit` (specification: client/elicitation).
+"""Lets servers ask the user, by the program's `on_elicit` (specification: client/elicitation).
 
-Forms only. What the handler leaves out is filled in from the form's defaults, and what it says is checked against
-the form before it is sent.
+Only forms are offered. Fields that the handler leaves out are filled in from the form's defaults, and its answer
+is checked against the form before it is sent. In which task the handler runs is decided in answering.py.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ...errors import ProtocolError, RequestError
+from ...errors import RequestError
 from ...models.elicitation import ElicitRequest, ElicitResult
-from ...models.result import InputRequired
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
-from ...protocol.messages import INVALID_PARAMS, decode_json, encode_any, encode_json, reencode_json
+from ...protocol.messages import INVALID_PARAMS
+from ..feature import Feature, ServerRequest
 
-logger = logging.getLogger("trio_mcp.client")
-
+#: Answers one question of a server to the user: `async (ElicitRequest) -> ElicitResult`.
 OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]
 
-#: RequestState of one call in which the server may ask again; beyond it, it never means to finish.
-MAX_ROUNDS = 10
 
-_CANCEL = encode_json({"action": "cancel"})
+def elicitation(on_elicit: OnElicit) -> Feature:
+    """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel"."""
 
-
-class Elicitor:
-    """What one connection does with questions; without a handler it answers none."""
-
-    def __init__(self, name: str, on_elicit: OnElicit | None) -> None:
-        self._name = name
-        self._on_elicit = on_elicit
-
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """What this client can be asked for."""
-        return {} if self._on_elicit is None else {"elicitation": {"form": {}}}
-
-    async def answer_round(self, required: InputRequired, payload: bytes) -> bytes:
-        """Modern: answer every question of one round; the members that the next request has besides.
-
-        Runs the handler in this task, and what it raises passes through.
-
-        Raises:
-            ProtocolError: the server asks for something that is not offered.
-            ValueError: the handler's answer does not fit the form.
-        """
-        members = []
-        if required.requests:
-            answers = {}
-            for key, question in required.requests.items():
-                method = question.get("method")
-                if method != "elicitation/create" or self._on_elicit is None:
-                    raise not_offered(method, payload)
-                request = _read_request(question.get("params"))
-                if isinstance(request, RequestError):
-                    raise ProtocolError(f"{method}: {request.message}", payload)
-                answers[key] = await self._ask(request, self._on_elicit)
-            members.append(b'"inputResponses":' + encode_any(answers))
-        # basic/patterns/mrtr: the client "MUST" send the state back as it is, and only where there was one.
-        if required.state is not None:
-            members.append(b'"requestState":' + reencode_json(required.state))
-        return b",".join(members)
-
-    async def answer_question(self, params: bytes) -> bytes | RequestError:
-        """Legacy: answer one question, whatever the handler does: an exception in it answers "cancel"."""
-        if self._on_elicit is None:
-            raise RuntimeError("nobody may ask without a handler")
-        try:
-            request = _read_request(decode_json(params) if params else None)
-        except ProtocolError as error:
-            request = RequestError(INVALID_PARAMS, str(error))
-        if isinstance(request, RequestError):
-            return request
-        try:
-            return encode_json(await self._ask(request, self._on_elicit))
-        except Exception:
-            logger.exception('server "%s": on_elicit failed; the server is told "cancel"', self._name)
-            return _CANCEL
-
-    async def _ask(self, request: ElicitRequest, on_elicit: OnElicit) -> dict[str, Any]:
+    async def answer(request: ElicitRequest) -> dict[str, Any]:
         result = await on_elicit(request)
         if not isinstance(result, ElicitResult):
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
@@ -94,27 +36,33 @@ class Elicitor:
         encode_arguments("elicitation", content)  # NaN would go out as null
         return {"action": "accept", "content": content}
 
+    return Feature(
+        capabilities={"elicitation": {"form": {}}},
+        requests={
+            "elicitation/create": ServerRequest(
+                read=_read_request,
+                answer=answer,
+                fallback={"action": "cancel"},
+                failure='on_elicit failed; the server is told "cancel"',
+            )
+        },
+    )
 
-def not_offered(method: object, payload: bytes) -> ProtocolError:
-    """The error of a call whose server asks for something that this client does not offer."""
-    what = method[:100] if isinstance(method, str) else "more input"
-    return ProtocolError(f"the server asks for {what}, which is not offered", payload)
 
-
-def _read_request(params: Any) -> ElicitRequest | RequestError:
+def _read_request(params: Any) -> ElicitRequest:
     if not isinstance(params, dict):
-        return RequestError(INVALID_PARAMS, "params: expected an object")
+        raise RequestError(INVALID_PARAMS, "params: expected an object")
     # An absent mode means form; no other is offered.
     if params.get("mode", "form") != "form":
-        return RequestError(INVALID_PARAMS, f"mode {params.get('mode')!r} is not offered")
+        raise RequestError(INVALID_PARAMS, f"mode {params.get('mode')!r} is not offered")
     message, schema = params.get("message"), params.get("requestedSchema")
     if not isinstance(message, str) or not isinstance(schema, dict):
-        return RequestError(INVALID_PARAMS, "a form needs a message and a requestedSchema")
+        raise RequestError(INVALID_PARAMS, "a form needs a message and a requestedSchema")
     return ElicitRequest(message, schema, params)
 
 
 def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
-    """The content with the form's defaults where it has nothing, checked.
+    """The content, checked against the form, with the form's defaults where a field is missing.
 
     Raises:
         ValueError: it does not fit the form.
@@ -148,7 +96,7 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_of(field: Any) -> Any:
-    """The type that a field of a form admits. What is not understood admits anything: the server checks too."""
+    """The type that a field of a form admits. An unknown kind of field admits anything: the server checks too."""
     if not isinstance(field, dict):
         return Any
     choices = _choices(field)
@@ -184,6 +132,6 @@ def _bounded(base: Any, field: dict[str, Any], **bounds: str) -> Any:
     try:
         bounded = Annotated[base, msgspec.Meta(**found)] if found else base
         msgspec.json.Decoder(bounded)
-    except (TypeError, ValueError, re.error):  # a bound that is none
+    except (TypeError, ValueError, re.error):  # the server's bound is no legal one: the field goes without it
         return base
     return bounded

@@ -1,7 +1,8 @@
-"""tools/list, page by page, to the end; how its entries are judged, and what tools they make.
+"""Reads tools/list, page by page, to the end; judges its entries, and makes tools of them.
 
 No page may make this loop for ever, and no entry may cost another. The entries are judged here for
-`Connection.tools`, where a skipped one becomes a warning, and for `import_tools`, where it is data.
+`Connection.tools`, where a skipped one becomes a warning, and for `import_tools`, where it is data. The state of a
+connection's list is in tool_list.py.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ from ...redaction import Redactor
 from ...tools.tool import Tool, ToolCaller, remote_tool
 from ..headers import RequestHeaders
 
-#: A listing is cut here, with a warning: far beyond what any model can choose from, and little enough to hold.
-MAX_PAGES = 1_000
-MAX_ENTRIES = 100_000
 #: Entries that are judged in one go: a few milliseconds.
 ENTRIES_AT_ONCE = 500
 
@@ -38,24 +36,26 @@ _decode_page = msgspec.json.Decoder(_Page).decode
 
 @attrs.frozen
 class Entries:
-    """Every entry of a listing, as JSON bytes, and what was odd about its pages."""
+    """Every entry of a listing, as JSON bytes, and warnings about its pages."""
 
     entries: tuple[bytes, ...]
     warnings: tuple[str, ...]
 
 
-async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redactor) -> Entries:
-    """List every page. `ask` sends the encoded members of the params (without braces) and gives the raw result.
+async def list_entries(
+    list_page: Callable[[bytes], Awaitable[bytes]], redactor: Redactor, *, max_pages: int, max_entries: int
+) -> Entries:
+    """List every page. `list_page` sends the encoded members of the params and gives the undecoded result.
 
     Raises:
-        ProtocolError: a page is none. Whatever `ask` raises passes through; nothing is kept then.
+        ProtocolError: a result is no page. What `list_page` raises passes through; nothing is kept then.
     """
     entries: list[bytes] = []
     warnings: list[str] = []
     seen: set[str] = set()
     cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        page = await ask(b"" if cursor is None else b'"cursor":' + encode_any(cursor))
+    for _ in range(max_pages):
+        page = await list_page(b"" if cursor is None else b'"cursor":' + encode_any(cursor))
         try:
             found, next_cursor = _read_page(page)
         except ProtocolError as error:
@@ -64,9 +64,9 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redac
         if found is None:
             warnings.append("tools/list: a page without a list of tools was read as empty")
         entries += found or ()
-        if len(entries) > MAX_ENTRIES:
-            warnings.append(f"tools/list: more than {MAX_ENTRIES} tools; the rest was left out")
-            del entries[MAX_ENTRIES:]
+        if len(entries) > max_entries:
+            warnings.append(f"tools/list: more than {max_entries} tools; the rest was left out")
+            del entries[max_entries:]
             break
         # server/utilities/pagination: "clients MUST treat a missing nextCursor as the end of results". An empty
         # string is a cursor.
@@ -81,7 +81,7 @@ async def list_entries(ask: Callable[[bytes], Awaitable[bytes]], redactor: Redac
         seen.add(next_cursor)
         cursor = next_cursor
     else:
-        warnings.append(f"tools/list: more than {MAX_PAGES} pages; the rest was left out")
+        warnings.append(f"tools/list: more than {max_pages} pages; the rest was left out")
     return Entries(tuple(entries), tuple(warnings))
 
 
@@ -90,8 +90,8 @@ async def judge_entries(
 ) -> tuple[ToolSpec | SkippedToolError, ...]:
     """Judge entries one by one, in their order; those whose names the filter hides are left out.
 
-    `wanted` keeps only these names of the server's; None keeps all. The first usable occurrence of a name stands,
-    and what is skipped claims nothing, its headers neither.
+    `wanted` keeps only these names of the server's; None keeps all. The first usable entry of a name counts, and a
+    skipped entry claims neither its name nor its headers.
     """
     found: list[ToolSpec | SkippedToolError] = []
     taken: set[str] = set()
@@ -117,7 +117,7 @@ def choose_tools(
     server_name: str,
     wanted: frozenset[str] | None,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """The tools that judged entries make, and warnings: what was skipped and why, what is wanted and not there."""
+    """The tools of judged entries, and warnings: entries that were skipped and why, wanted names not offered."""
     tools: dict[str, Tool] = {}
     warnings: list[str] = []
     offered: set[str] = set()

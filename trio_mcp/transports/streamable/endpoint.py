@@ -1,43 +1,39 @@
-"""Sends requests to one endpoint, with their credentials; redirects within the origin are followed.
+"""Sends requests to one endpoint, with their credentials, and follows redirects within its origin.
 
-With reply.py, sse.py and the two files of http1 the only one that imports httpx. Knows nothing of JSON-RPC or
-sessions.
+Knows nothing of JSON-RPC or sessions.
 """
 
 from __future__ import annotations
 
 import base64
+import ssl
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import httpx
 
-from ...errors import AuthError, InvalidServerError, ServerStoppedError
+from ...errors import AuthError, ExchangeError, InvalidServerError
 from ...http.pool import Http1Transport
-from ...models.server import check_headers
+from ...models.server import Server, check_headers
 from ...protocol.headers import parse_challenges
 from ...redaction import secrets_of_headers
-from .reply import Reply, shown, status_text, stopped
+from .limits import StreamableLimits
+from .reply import Reply, exchange_error, shown, status_text
 
-if TYPE_CHECKING:
-    from ...models.server import Server
-
-#: Redirects that one request follows, each within the origin.
-MAX_REDIRECTS = 5
 #: Seconds to connect. There is no other timeout: how long an answer may take is the caller's business.
 TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
 
 
 class Endpoint:
-    """Sends requests to one endpoint. What is the same in each is made once."""
+    """Sends requests to one endpoint. Headers that are the same in each request are made once."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, limits: StreamableLimits) -> None:
         assert server.url is not None
         self._server = server
+        self._limits = limits
         self._url = _parsed(server.url)
-        self._transport = server.http_transport or _default_transport(self._url)
+        self._transport = server.http_transport or default_transport(self._url, server.ssl_context)
         self._owns_transport = server.http_transport is None
         constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
         if server.bearer_token is not None:
@@ -54,7 +50,7 @@ class Endpoint:
 
         Raises:
             AuthError: 401 or 403.
-            ServerStoppedError: nothing came back, or a redirect that is not followed.
+            ExchangeError: nothing came back, or a redirect that is not followed.
         """
         fields = [*self._constant.items(), *_encoded(headers)]
         if callable(self._server.headers):
@@ -65,22 +61,18 @@ class Endpoint:
         if body is not None:
             fields.append((b"content-length", b"%d" % len(body)))
         url, status = self._url, None
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(self._limits.max_redirects + 1):
             stream = httpx.ByteStream(body or b"")
             request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
-            failure: httpx.HTTPError | None = None
-            try:
-                response = await self._authorized(request)
-            except httpx.HTTPError as error:
-                failure = error
-            if failure is not None:  # raised here, where what it is from is no context of it
-                raise stopped(self._server, failure)
+            response = await self._attempt(request)
+            if isinstance(response, httpx.HTTPError):  # raised here, so that it is no context of ours
+                raise exchange_error(self._server, response)
             if response.status_code < 300 or not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
             await response.aclose()
             url = self._followed(url, location, status)
-        raise ServerStoppedError(self._server.name, "redirects without end", status=status)
+        raise ExchangeError(self._server.name, "redirects without end", status=status)
 
     async def aclose(self) -> None:
         """Close every connection of ours."""
@@ -88,12 +80,18 @@ class Endpoint:
             await self._transport.aclose()
 
     async def _judged(self, response: httpx.Response) -> Reply:
-        reply = Reply(response, self._server)
+        reply = Reply(response, self._server, self._limits)
         if response.status_code in (401, 403):
             await reply.aclose()
             challenges = parse_challenges(response.headers.get_list("www-authenticate"))
             raise AuthError(self._server.name, response.status_code, challenges)
         return reply
+
+    async def _attempt(self, request: httpx.Request) -> httpx.Response | httpx.HTTPError:
+        try:
+            return await self._authorized(request)
+        except httpx.HTTPError as error:
+            return error
 
     async def _authorized(self, request: httpx.Request) -> httpx.Response:
         auth = self._server.auth
@@ -111,9 +109,9 @@ class Endpoint:
                 except StopAsyncIteration:
                     return response
                 except BaseException:
-                    await Reply(response, self._server).aclose()
+                    await Reply(response, self._server, self._limits).aclose()
                     raise
-                await Reply(response, self._server).linger()
+                await Reply(response, self._server, self._limits).linger()
         finally:
             await flow.aclose()
 
@@ -121,29 +119,32 @@ class Endpoint:
         """Where a redirect leads, if that is within the origin: credentials never leave it."""
         name = self._server.name
         if status not in (307, 308):
-            raise ServerStoppedError(name, f"redirects with {status_text(status)}", status=status)
+            raise ExchangeError(name, f"redirects with {status_text(status)}", status=status)
         target = None
         with suppress(httpx.InvalidURL, ValueError):
             target = url.join(location)
         if target is None:
-            raise ServerStoppedError(name, "redirects to what is no URL", status=status)
+            raise ExchangeError(name, "redirects to what is no URL", status=status)
         # The raw host: to decode one may fail.
         if (target.scheme, target.raw_host, _port(target)) != (url.scheme, url.raw_host, _port(url)):
             where = f"{target.scheme}://{target.raw_host.decode('ascii')}"
             reason = f"redirects to another origin, {where}, which is not followed"
-            raise ServerStoppedError(name, shown(self._server, reason), status=status)
+            raise ExchangeError(name, shown(self._server, reason), status=status)
         return target
 
 
-def _default_transport(url: httpx.URL) -> httpx.AsyncBaseTransport:
+def default_transport(url: httpx.URL, ssl_context: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+    """The transport to this URL: ours, or httpx's where the environment names a proxy for it."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):
         # Without limits: a call must not wait for a hundred others to end.
         return httpx.AsyncHTTPTransport(
-            proxy=proxy if "://" in proxy else f"http://{proxy}", limits=httpx.Limits()
+            verify=True if ssl_context is None else ssl_context,
+            proxy=proxy if "://" in proxy else f"http://{proxy}",
+            limits=httpx.Limits(),
         )
-    return Http1Transport()
+    return Http1Transport(ssl_context)
 
 
 def _parsed(url: str) -> httpx.URL:

@@ -1,8 +1,8 @@
-"""One request over HTTP and its answer: what the messages of a reply are, and where they go.
+"""One request over HTTP and its answer: reads the messages of a reply, and says where each goes.
 
-The reply is read by the task that made the request: there is nothing to correlate, and progress is delivered by
-the reader itself. Only what a legacy server sends on some other stream has to find its request: that is handed on.
-Knows nothing of sessions, and no method of MCP but that of progress.
+The task that made the request reads the reply: nothing has to be correlated, and progress is delivered by the
+reader itself. Only messages that a legacy server sends on another stream have to find their request: those are
+handed on. Knows nothing of sessions, and no method of MCP but that of progress.
 """
 
 from __future__ import annotations
@@ -11,36 +11,26 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import attrs
-import msgspec
 import trio
 
-from ...errors import ProtocolError, RequestError, ServerStoppedError
-from ...protocol.framing import MAX_LINE
+from ...errors import ExchangeError, ProtocolError, RequestError, ServerStoppedError
 from ...protocol.messages import Line, read_error, read_line
 from ...protocol.pending import as_number
+from ...protocol.progress import progress_token
 from ...protocol.sse import EventBuffer
 from ..base import Handlers, OnRawProgress
 from ..lines.pending_call import PROGRESS_WAITING
+from .limits import StreamableLimits
 from .reply import Reply, status_text
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
 PROGRESS = "notifications/progress"
 
-#: The body of a refusal is read for the error in it: this much, and for so many seconds.
-MAX_REFUSAL, REFUSAL_PATIENCE = 1024 * 1024, 5.0
-
-
-class _ProgressToken(msgspec.Struct):
-    token: int | str | float | None = msgspec.field(name="progressToken", default=None)
-
-
-_decode_token = msgspec.json.Decoder(_ProgressToken).decode
-
 
 @attrs.define
 class Counts:
-    """What all exchanges of one connection have read: bytes of messages, and how many were none."""
+    """Counts of all exchanges of one connection: bytes of messages, and messages that could not be read."""
 
     bytes_in: int = 0
     skipped: int = 0
@@ -60,6 +50,7 @@ class Exchange:
         handlers: Handlers,
         counts: Counts,
         elsewhere: Callable[[Line], None],
+        limits: StreamableLimits,
         progress_token: int | None = None,
         on_progress: OnRawProgress | None = None,
     ) -> None:
@@ -69,6 +60,7 @@ class Exchange:
         self.is_reporting = False
         self._counts = counts
         self._elsewhere = elsewhere
+        self._limits = limits
         self._server = server
         self._handlers = handlers
         self._progress_token = progress_token
@@ -76,7 +68,7 @@ class Exchange:
         self._waiting: deque[bytes] | None = None  # progress that came on the server's own stream
 
     def resolve(self, message: Line) -> None:
-        """Take the answer."""
+        """Keep the answer."""
         if message.error_bytes is not None:
             self.answer = read_error(message.error_bytes)
         elif message.is_answer:
@@ -85,10 +77,10 @@ class Exchange:
             self.answer = ProtocolError("an answer with neither result nor error")
 
     async def read(self, reply: Reply, buffer: EventBuffer) -> EventBuffer | None:
-        """Read a reply that is no refusal; the buffer, where it had events that ended without the answer.
+        """Read a reply that is no refusal; the buffer of events that ended without the answer, if they did.
 
         Raises:
-            ServerStoppedError, ProtocolError: this is no answer.
+            ExchangeError, ProtocolError: this is no answer.
         """
         if reply.media_type == JSON:
             body = await reply.read()
@@ -102,23 +94,23 @@ class Exchange:
             await self.read_events(reply, buffer)
             return None if self.answer is not None else buffer
         what = reply.media_type or "no content"
-        raise reply.stopped(f"answered with {what} ({status_text(reply.status)}), not with JSON or events")
+        raise reply.failure(f"answered with {what} ({status_text(reply.status)}), not with JSON or events")
 
     async def read_events(self, reply: Reply, buffer: EventBuffer) -> None:
         """Read events until the answer is among them, or they end.
 
         Raises:
-            ServerStoppedError: they broke off, or one is too long.
+            ExchangeError: they broke off, or one is too long.
         """
         while self.answer is None and (chunk := await reply.next_chunk()) is not None:
             for message in self._messages(buffer, chunk):
                 await self._take(message)
             if buffer.overflowed and self.answer is None:
-                reason = f"sent an event over {MAX_LINE} bytes"
-                raise ServerStoppedError(self._server, reason, status=reply.status)
+                reason = f"sent an event over {self._limits.max_message} bytes"
+                raise ExchangeError(self._server, reason, status=reply.status)
 
     def read_rest(self, buffer: EventBuffer, chunk: bytes) -> None:
-        """Take what comes behind the answer: for progress it is too late, for notices of the server it is not."""
+        """After the answer: drop progress, deliver other notifications."""
         for message in self._messages(buffer, chunk):
             if message.method != PROGRESS:
                 self._take_now(message)
@@ -138,8 +130,8 @@ class Exchange:
         body = b""
         try:
             if reply.media_type != EVENTS:
-                with trio.move_on_after(REFUSAL_PATIENCE):
-                    body = await reply.read(MAX_REFUSAL)
+                with trio.move_on_after(self._limits.refusal_patience):
+                    body = await reply.read(self._limits.max_refusal)
             self._counts.bytes_in += len(body)
             messages = read_line(body)
         except (ServerStoppedError, ProtocolError):
@@ -150,7 +142,7 @@ class Exchange:
                 if isinstance(error, RequestError):
                     return error
         reason = f"answered with {status_text(reply.status)}"
-        return ServerStoppedError(self._server, reason, status=reply.status)
+        return ExchangeError(self._server, reason, status=reply.status)
 
     async def _take(self, message: Line) -> None:
         if message.method != PROGRESS:
@@ -172,7 +164,7 @@ class Exchange:
         return True
 
     async def deliver(self) -> None:
-        """Deliver the progress that waits: its reader was another task, and this is the caller's."""
+        """Deliver kept progress, in the caller's task: another task has read it."""
         while self._waiting and self._on_progress is not None:
             await self._on_progress(self._waiting.popleft())
 
@@ -194,7 +186,4 @@ class Exchange:
         return as_number(message.id) == self.id or (message.id is None and message.error_bytes is not None)
 
     def _is_ours(self, params: bytes) -> bool:
-        try:
-            return as_number(_decode_token(params).token) == self._progress_token
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False
+        return as_number(progress_token(params)) == self._progress_token

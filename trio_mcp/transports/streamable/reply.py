@@ -1,7 +1,6 @@
-"""What comes back for one request over HTTP: the status, the headers, and the body as it comes, decoded.
+"""The reply to one request over HTTP: its status, its headers, and its body as it comes, decoded.
 
-And what it means that nothing, or something else, came: every failure of the way becomes a `ServerStoppedError`
-here. Knows nothing of requests, JSON-RPC or sessions.
+Every failure on the way becomes an `ExchangeError` here. Knows nothing of requests, JSON-RPC or sessions.
 """
 
 from __future__ import annotations
@@ -10,33 +9,28 @@ import http
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import httpx
 import trio
 
-from ...errors import ServerStoppedError
+from ...errors import ExchangeError
 from ...http.pool import Body
-from ...protocol.framing import MAX_LINE
+from ...models.server import Server
+from .limits import StreamableLimits
 
-if TYPE_CHECKING:
-    from ...models.server import Server
-
-#: Seconds for a transport that is not ours to let go of a response.
-CLOSE_GRACE = 1.0
-#: Seconds in which a response that has given its answer may still end by itself, so that its connection is kept.
-LINGER = 1.0
 #: Characters of a reason that are shown: h11 tells the whole of a line that is no header, which may have 100 KiB.
 LONGEST_REASON = 500
 
 
 class Reply:
-    """What came back: the status and headers, and the body as it comes. A context manager that closes it."""
+    """A reply: its status and headers, and its body as it comes. A context manager that closes it."""
 
-    def __init__(self, response: httpx.Response, server: Server) -> None:
+    def __init__(self, response: httpx.Response, server: Server, limits: StreamableLimits) -> None:
         assert isinstance(response.stream, httpx.AsyncByteStream)
         self._response = response
         self._server = server
+        self._limits = limits
         fields = {name.lower(): value for name, value in response.headers.raw}
         if response.is_stream_consumed:  # by an auth flow that wanted to see it
             self._chunks: AsyncIterator[bytes] = _Read(response.content)
@@ -69,7 +63,7 @@ class Reply:
         """The next part of the body, decoded by its content-encoding; None at its end.
 
         Raises:
-            ServerStoppedError: it broke off.
+            ExchangeError: it broke off.
         """
         failure: httpx.HTTPError
         try:
@@ -82,44 +76,45 @@ class Reply:
             if chunk is not None:
                 self.bytes_in += len(chunk)
             return chunk
-        raise stopped(self._server, failure, self.status)
+        raise exchange_error(self._server, failure, self.status)
 
-    async def read(self, maximum: int = MAX_LINE) -> bytes:
-        """The whole body.
+    async def read(self, maximum: int | None = None) -> bytes:
+        """The whole body, up to `max_message` bytes where nothing else is said.
 
         Raises:
-            ServerStoppedError: it broke off, or is over the maximum.
+            ExchangeError: it broke off, or is over the maximum.
         """
+        maximum = self._limits.max_message if maximum is None else maximum
         parts = []
         while (chunk := await self.next_chunk()) is not None:
             parts.append(chunk)
             if self.bytes_in > maximum:
-                raise self.stopped(f"sent a body over {maximum} bytes")
+                raise self.failure(f"sent a body over {maximum} bytes")
         return b"".join(parts)
 
-    def stopped(self, reason: str) -> ServerStoppedError:
-        """The error that this reply is to its caller."""
-        return ServerStoppedError(self._server.name, shown(self._server, reason), status=self.status)
+    def failure(self, reason: str) -> ExchangeError:
+        """The error that this reply means to its caller."""
+        return ExchangeError(self._server.name, shown(self._server, reason), status=self.status)
 
     @trio.lowlevel.enable_ki_protection
     async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
         """Let a response that has given its answer end by itself, for a moment; then close it."""
         try:
-            with trio.move_on_after(LINGER):
+            with trio.move_on_after(self._limits.linger):
                 while (chunk := await self.next_chunk()) is not None:
                     if on_chunk is not None:
                         on_chunk(chunk)
-        except ServerStoppedError:
+        except ExchangeError:
             pass  # nobody waits for it
         finally:
             await self.aclose()
 
     async def aclose(self) -> None:
         """Close it; before the end of the body this closes its connection."""
-        if isinstance(self._chunks, Body):  # ours waits for nothing, somebody else's may
+        if isinstance(self._chunks, Body):  # ours waits for nothing, another transport's may
             await self._chunks.aclose()
             return
-        with trio.move_on_after(CLOSE_GRACE, shield=True):
+        with trio.move_on_after(self._limits.close_grace, shield=True):
             if isinstance(self._chunks, AsyncGenerator):
                 await self._chunks.aclose()
             await self._response.aclose()
@@ -147,15 +142,15 @@ _WORDS: dict[type[httpx.HTTPError], str] = {
 }
 
 
-def stopped(server: Server, error: httpx.HTTPError, status: int | None = None) -> ServerStoppedError:
-    """What went wrong on the way, in one line; with its cause, where that shows no secret."""
+def exchange_error(server: Server, error: httpx.HTTPError, status: int | None = None) -> ExchangeError:
+    """The error of an exchange that httpx could not make: one line, with its cause where that shows no secret."""
     if isinstance(error, httpx.LocalProtocolError):  # its text may show a header's value
-        return ServerStoppedError(server.name, "the request is no legal HTTP", status=status)
+        return ExchangeError(server.name, "the request is no legal HTTP", status=status)
     what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
     reason = f"{what}: {error}" if str(error) else what
-    failure = ServerStoppedError(server.name, shown(server, reason), status=status)
+    failure = ExchangeError(server.name, shown(server, reason), status=status)
     # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
     told = "".join(traceback.format_exception(error))
     failure.__cause__ = error if server.redactor(told) == told else None
@@ -163,7 +158,7 @@ def stopped(server: Server, error: httpx.HTTPError, status: int | None = None) -
 
 
 def shown(server: Server, reason: str) -> str:
-    """A reason that a server may have had a word in: without secrets, and then without an end that is too long."""
+    """A reason that may repeat text of the server: without its secrets, and then clipped."""
     redacted = server.redactor(reason)
     return redacted if len(redacted) <= LONGEST_REASON else redacted[:LONGEST_REASON] + "..."
 

@@ -1,7 +1,7 @@
 """Streamable HTTP as a `Transport`: one exchange a request, in both eras.
 
-Knows no method of MCP but cancellation and the two of the handshake. What belongs to the legacy era's sessions is
-in session.py, what a reply means in exchange.py, how it comes in http.py.
+Knows no method of MCP but cancellation and the two of the handshake. The legacy era's sessions are in session.py,
+the meaning of a reply in exchange.py, its bytes in reply.py, and sending in endpoint.py.
 """
 
 from __future__ import annotations
@@ -9,41 +9,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
-from ...errors import MCPError, RequestError, ServerStoppedError, renewed
+from ...errors import ExchangeError, MCPError, RequestError, ServerStoppedError, renewed
+from ...models.server import Server
 from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
 from ...protocol.pending import PendingTable
 from ...protocol.revisions import LEGACY_VERSIONS
 from ...protocol.sse import EventBuffer
-from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
+from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, SessionLostError, TransportStatistics
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Counts, Exchange
+from .limits import StreamableLimits
 from .reply import Reply, status_text
-from .session import Session, SessionLostError
-
-if TYPE_CHECKING:
-    from ...models.server import Server
+from .session import Session
 
 logger = logging.getLogger("trio_mcp.transports")
-
-#: Seconds to find out whether an endpoint that refuses the handshake is one of the deprecated HTTP+SSE.
-ENDPOINT_PATIENCE = 2.0
 
 _POST = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
 
 
 class HttpTransport:
-    """A `Transport` over Streamable HTTP. `handlers.reinitialize` makes up for a session that was lost."""
+    """A `Transport` over Streamable HTTP. A request in a session that was lost raises SessionLostError."""
 
-    def __init__(self, server: Server, handlers: Handlers) -> None:
+    def __init__(self, server: Server, handlers: Handlers, limits: StreamableLimits | None = None) -> None:
+        self._limits = StreamableLimits() if limits is None else limits
         self._name = server.name
         self._redactor = server.redactor
-        self._wire = Endpoint(server)
+        self._wire = Endpoint(server, self._limits)
         self._handlers = handlers
-        self._session = Session(server.name, self._wire, self._exchange, handlers.reinitialize, self._lose)
+        self._session = Session(server.name, self._wire, self._exchange, self._limits)
         self._is_legacy = False
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
@@ -176,8 +172,15 @@ class HttpTransport:
     # --- exchanges
 
     def _exchange(self, progress_token: int | None = None, on_progress: OnRawProgress | None = None) -> Exchange:
-        elsewhere = self._came_elsewhere
-        return Exchange(self._name, self._handlers, self._counts, elsewhere, progress_token, on_progress)
+        return Exchange(
+            self._name,
+            self._handlers,
+            self._counts,
+            self._came_elsewhere,
+            self._limits,
+            progress_token,
+            on_progress,
+        )
 
     async def _perform(self, exchange: Exchange, method: str, params: Encoded, headers: Mapping[str, str]) -> None:
         assert exchange.id is not None
@@ -188,40 +191,28 @@ class HttpTransport:
         if not self._is_legacy:
             if await self._post(exchange, {**_POST, **headers}, body) is not None:
                 # basic/transports: there is no resumption.
-                raise ServerStoppedError(self._name, "the response ended before the answer", status=200)
+                raise ExchangeError(self._name, "the response ended before the answer", status=200)
             return
         await self._session.wait_ready()
-        generation = self._session.generation
-        try:
-            await self._in_session(exchange, body)
-        except SessionLostError:
-            await self._session.renew(generation, self._nursery)
-            await self._session.wait_ready()
-            # 2025-11-25, "Session Management": a 404 says that nothing was done; once more in the new session.
-            try:
-                await self._in_session(exchange, body)
-            except SessionLostError:
-                raise ServerStoppedError(self._name, "does not keep its sessions", status=404) from None
-
-    async def _in_session(self, exchange: Exchange, body: bytes) -> None:
-        rest = await self._post(exchange, {**_POST, **self._session.headers}, body, may_lose=self._session.has_id)
+        session = self._session.headers
+        rest = await self._post(exchange, {**_POST, **session}, body, in_session=self._session.has_id)
         if rest is not None:
             await self._session.resume(exchange, rest)
 
     async def _initialize(self, exchange: Exchange, body: bytes) -> None:
         try:
             if await self._post(exchange, _POST, body, self._session.offer) is not None:
-                raise ServerStoppedError(self._name, "the response ended before the answer", status=200)
+                raise ExchangeError(self._name, "the response ended before the answer", status=200)
         except (ServerStoppedError, RequestError) as error:
             # 2025-11-25, "Backwards Compatibility": a GET tells whether this is the transport of 2024-11-05.
             refused = isinstance(error, RequestError) or error.status in (400, 404, 405)
             if refused and await self._is_deprecated():
                 reason = "speaks the deprecated HTTP+SSE transport of 2024-11-05, which is not supported"
                 status = None if isinstance(error, RequestError) else error.status
-                raise ServerStoppedError(self._name, reason, status=status) from None
+                raise ExchangeError(self._name, reason, status=status) from None
             if isinstance(error, ServerStoppedError) and error.status == 404:
                 reason = f"answered with {status_text(404)}: nothing of MCP is at the path of this URL"
-                raise ServerStoppedError(self._name, reason, status=404) from error
+                raise ExchangeError(self._name, reason, status=404) from error
             raise
 
     async def _post(
@@ -231,21 +222,23 @@ class HttpTransport:
         body: bytes,
         on_reply: Callable[[Reply], None] | None = None,
         *,
-        may_lose: bool = False,
+        in_session: bool = False,
     ) -> EventBuffer | None:
-        """Post a request and read until its answer; what is known of events that ended without it."""
+        """Post a request and read until its answer; the buffer of events that ended without it, if they did."""
         self._bytes_out += len(body)
+        number = self._session.number
         reply = await self._wire.send("POST", headers, body)
+        buffer = EventBuffer(self._limits.max_message)
         lingers = False
         try:
             if reply.status >= 400:
                 error = await exchange.refused(reply)
-                if may_lose and reply.status == 404:
-                    raise SessionLostError
+                if in_session and reply.status == 404:
+                    # 2025-11-25, "Session Management": a 404 says that nothing was done.
+                    raise SessionLostError(number, self._lose)
                 raise error
             if on_reply is not None:
                 on_reply(reply)
-            buffer = EventBuffer()
             try:
                 rest = await exchange.read(reply, buffer)
             except ServerStoppedError:
@@ -262,9 +255,10 @@ class HttpTransport:
                 await reply.aclose()
 
     def _came_elsewhere(self, message: Line) -> None:
-        """An answer came on a stream that is not its request's: after a resumption, legacy servers do so.
+        """Take a message that came on a stream which is not that of its request.
 
-        Or progress did, on the server's own: those do so that do not say which request a notification is about.
+        Legacy servers send answers so after a resumption, and progress on their own stream where they do not say
+        which request a notification is about.
         """
         if message.method is not None:
             params = bytes(message.params)
@@ -288,7 +282,7 @@ class HttpTransport:
     async def _is_deprecated(self) -> bool:
         buffer = EventBuffer()
         try:
-            with trio.move_on_after(ENDPOINT_PATIENCE):
+            with trio.move_on_after(self._limits.endpoint_patience):
                 async with await self._wire.send("GET", {"Accept": EVENTS}) as reply:
                     while reply.status == 200 and reply.media_type == EVENTS:
                         chunk = await reply.next_chunk()
@@ -296,7 +290,7 @@ class HttpTransport:
                         if chunk is None or events:
                             return any(event.event == "endpoint" for event in events)
         except MCPError:
-            pass  # what was wrong before tells more
+            pass  # the error of the handshake tells more
         return False
 
     def _post_soon(self, line: bytes, then: Callable[[], None] | None = None) -> None:
