@@ -210,7 +210,7 @@ class Callable_:  # noqa: N801 - a callable that is no function
         (Callable_, "type"),
         (functools.partial(print, 1), "partial"),
         (len, "builtin_function_or_method"),
-        (tool(name="t")(lambda: None), "Tool"),
+        (tool(name="t")(lambda: None), "LocalTool"),
         ("x", "str"),
     ],
 )

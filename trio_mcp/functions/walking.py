@@ -42,8 +42,8 @@ class Part:
 def parts_of(annotation: Any) -> Iterator[Part]:
     """All parts of an annotation, the outermost first; each class once.
 
-    >>> [part.annotation for part in parts_of(dict[str, Annotated[int, "years"]])]
-    [dict[str, int], <class 'str'>, <class 'int'>]
+    >>> [(part.annotation, part.extras) for part in parts_of(Annotated[list[int], "ages"])]
+    [(list[int], ('ages',)), (<class 'int'>, ())]
 
     Raises:
         RecursionError: it nests deeper than Python recurses, or a type alias contains itself.

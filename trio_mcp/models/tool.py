@@ -68,6 +68,45 @@ _HINTS = {
 }
 
 
+def other_members(spec: ToolSpec) -> dict[str, Any]:
+    """The members of a listed tool beside name, title, description and schemas, those unknown to us included.
+
+    Where `annotations` or `meta` were changed since the tool was read, the fields count; hints that were not
+    changed stay as they came.
+
+    >>> spec = ToolSpec("a", {}, b"{}", annotations=ToolAnnotations(read_only_hint=True), raw={"icons": []})
+    >>> other_members(spec)
+    {'icons': [], 'annotations': {'readOnlyHint': True}}
+    """
+    members = {key: value for key, value in spec.raw.items() if key not in _IN_FIELDS}
+    before = _read_annotations(members.get("annotations"))
+    if before != spec.annotations:
+        members["annotations"] = _changed_hints(members.get("annotations"), before, spec.annotations)
+        if not members["annotations"]:
+            del members["annotations"]
+    if spec.meta != _as_object(members.get("_meta")):
+        members["_meta"] = spec.meta
+        if spec.meta is None:
+            del members["_meta"]
+    return members
+
+
+def _changed_hints(said: Any, before: ToolAnnotations, now: ToolAnnotations) -> dict[str, Any]:
+    """The annotations as they are listed after a change: hints that did not change stay said, or unsaid."""
+    hints = dict(now.extra or {})
+    for wire, (name, _) in _HINTS.items():
+        hint = getattr(now, name)
+        unchanged = hint == getattr(before, name)
+        if hint is not None and (not unchanged or (type(said) is dict and wire in said)):
+            hints[wire] = hint
+    return hints
+
+
+#: Members of an entry that stand in fields of a `ToolSpec`, or that are not passed on: `execution` is about tasks,
+#: which are not offered here.
+_IN_FIELDS = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
+
+
 class _Schemas(msgspec.Struct):
     """The schemas of an entry, undecoded."""
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ..errors import UnknownToolError
+from ..functions.decorators import ToolDecorator
+from ..functions.decorators import tool as make_tool
+from ..functions.local_tool import LocalTool
+from ..models.icon import Icon
+from ..models.tool import other_members
 from ..protocol.messages import encode_any, encode_json, one_line, without_halves
 from ..protocol.revisions import META_SERVER_INFO, Era
+from ..tools.policy import Policy
 from ..tools.tool import Tool
 from .request_state import check_signing_key
 
-#: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
-#: which are not offered here.
-_LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
+P = ParamSpec("P")
+R = TypeVar("R")
+
 #: What official clients refuse a whole listing over where it is something else.
 _KINDS = {"annotations": dict, "_meta": dict, "icons": list}
 _HINTS = {
@@ -120,6 +126,79 @@ class ToolServer:
             self._tools |= added
             self._changed()
 
+    @overload
+    def tool(self, function: Callable[P, R], /) -> LocalTool[P, R]: ...
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+        icons: Iterable[Icon] = (),
+        policy: Policy | None = None,
+    ) -> ToolDecorator: ...
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+        icons: Iterable[Icon] = (),
+        policy: Policy | None = None,
+    ) -> LocalTool[..., Any] | ToolDecorator:
+        """Make a function a tool, as `trio_mcp.tool` does, and publish it.
+
+        The options are those of `trio_mcp.tool`. The function's name then is the tool, which can be called as
+        the function still.
+
+        Raises:
+            TypeError, ValueError: as `trio_mcp.tool` and `add_tools`; nothing was published.
+
+        Example:
+            >>> server = ToolServer("voices")
+            >>> @server.tool
+            ... def shout(text: str) -> str:
+            ...     return text.upper()
+            >>> @server.tool(read_only=True)
+            ... def whisper(text: str) -> str:
+            ...     return text.lower()
+            >>> shout("Hello"), [tool.name for tool in server.tools]
+            ('HELLO', ['shout', 'whisper'])
+        """
+        options = make_tool(
+            name=name,
+            title=title,
+            description=description,
+            read_only=read_only,
+            destructive=destructive,
+            idempotent=idempotent,
+            open_world=open_world,
+            meta=meta,
+            icons=icons,
+            policy=policy,
+        )
+
+        def publish(function: Callable[P, R], /) -> LocalTool[P, R]:
+            made = options(function)
+            self.add_tools(made)
+            return made
+
+        return publish if function is None else publish(function)
+
     def remove_tool(self, name: str) -> None:
         """Publish a tool no more; connected clients hear of it.
 
@@ -205,11 +284,9 @@ def listed(tool: Tool, era: Era) -> bytes:
     # one that is no schema.
     if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
         encoded += b',"outputSchema":' + output
-    rest = {key: value for key, value in _of_kinds(spec.raw, _KINDS).items() if key not in _LISTED_ABOVE}
+    rest = _of_kinds(other_members(spec), _KINDS)
     if "annotations" in rest:
         rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
-    if not spec.raw and tool.annotations.read_only_hint:
-        rest["annotations"] = {"readOnlyHint": True}
     return without_halves(one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}")
 
 
