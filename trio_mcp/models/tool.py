@@ -1,10 +1,10 @@
 """A tool as its server lists it, and the one function that judges a listed entry.
 
-What matters later is kept as it came: the schemas as bytes, everything else in `raw`. Judging looks at what a
-client cannot do without, a name and a schema for an object, and at nothing more: one odd tool must not cost
-the others, and one odd field must not cost the tool.
+An entry is kept as it came: the schemas as bytes, everything else in `raw`. Judging checks only the two members
+that a client needs, a name and the schema of an object: one odd tool must not cost the others, and one odd field
+must not cost the tool.
 
-This knows neither the names that agents see nor how a tool is called.
+This module knows neither the names that agents see nor how a tool is called.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .codec import structure, wire_name
 
 @frozen
 class ToolAnnotations:
-    """What a server says about a tool's manners. Hints, never guarantees; absent ones have their defaults.
+    """What a server says about the effects of a tool. Hints, never guarantees; absent ones have their defaults.
 
-    `extra` holds what the specification does not know, and hints of a wrong type, as they came.
+    `extra` holds members that the specification does not know, and hints of a wrong type, as they came.
     """
 
     title: str | None = None

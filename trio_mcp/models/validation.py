@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words that a model can act on: where, what was expected, what came.
+"""Messages about values that do not fit a type, for a model: where, what was expected, what came.
 
 This reads the errors of msgspec, and of decoders that msgspec calls for types of somebody else. It knows neither
 functions nor tools.
@@ -43,7 +43,7 @@ class NestedError(ValueError):
 
 
 def validation_message(error: msgspec.ValidationError, schema: dict[str, Any] | None = None) -> str:
-    """What a failed decoding means. Where the schema is given, the choices of an enum are named.
+    """Why a value could not be decoded. With the schema, the choices of an enum are named.
 
     >>> try:
     ...     msgspec.json.decode(b'{"a": "x"}', type=dict[str, int])

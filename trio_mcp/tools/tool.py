@@ -89,7 +89,7 @@ class Tool:
 
     @property
     def annotations(self) -> ToolAnnotations:
-        """What the server says about the tool's manners."""
+        """What the server says about the effects of the tool."""
         return self.spec.annotations
 
     @property
