@@ -12,17 +12,8 @@ import trio
 
 from tests.exposing import ERAS, call, listed
 from trio_mcp import Icon, LocalTool, Policy, Tool, ToolAnnotations, ToolServer, raw_tool, tool
-from trio_mcp.functions import (
-    decorators,
-    docstring,
-    local_tool,
-    metadata,
-    options,
-    refusal,
-    schema,
-    signature,
-    walking,
-)
+from trio_mcp.functions import decorators, docstring, local_tool, options, signature
+from trio_mcp.functions.types import metadata, refusal, schema, walking
 from trio_mcp.models import icon as icon_module
 from trio_mcp.models import tool as tool_module
 

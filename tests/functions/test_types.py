@@ -11,7 +11,7 @@ import pathlib
 import typing
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Required, TypedDict, TypeVar
 
 import annotated_types
 import attrs
@@ -136,6 +136,11 @@ class Shelf:
     height: Annotated[int, Field(le=3), Doc("In metres.")] = 1
 
 
+class Wishes(TypedDict, total=False):
+    deep: Required[Annotated[bool, "All of it."]]
+    most: NotRequired[Annotated[int, Doc("At most.")]]
+
+
 Person = TypeAliasType("Person", Annotated[str, msgspec.Meta(min_length=1)])
 Listed = TypeAliasType("Listed", list[T], type_params=(T,))
 Age = NewType("Age", int)
@@ -228,6 +233,7 @@ TABLE: list[tuple[Any, dict[str, Any] | None, Any, Any]] = [
     # classes
     (Point, None, {"x": 1}, {"x": "1"}),
     (Options, None, {"deep": True}, {}),
+    (Wishes, None, {"deep": True}, {"most": 1}),
     (Pair, None, [1, "a"], [1]),
     (Struct, None, {"a": 1}, {}),
     (Box[int], None, {"inside": 1}, {"inside": "1"}),
@@ -413,6 +419,26 @@ def test_models_are_described_as_classes_are() -> None:
     assert found["properties"]["count"] == integer(minimum=1, description="How many.")
     shelf = tool(taking(Shelf)).input_schema["$defs"]["Shelf"]
     assert shelf["properties"]["height"] == integer(default=1, maximum=3, description="In metres.")
+
+
+def test_what_stands_around_the_type_of_a_field_does_not_hide_its_description() -> None:
+    properties = tool(taking(Wishes)).input_schema["$defs"]["Wishes"]["properties"]
+    assert properties["deep"]["description"] == "All of it."
+    assert properties["most"]["description"] == "At most."
+
+
+async def test_a_default_beside_validators_of_pydantic_is_taken() -> None:
+    @tool
+    def take(
+        a: Annotated[int, AfterValidator(even)] = Field(2, ge=1),
+        b: Annotated[list[int], AfterValidator(sorted)] = Field(default_factory=list, description="Some."),
+    ) -> list[Any]:
+        return [a, b]
+
+    assert "required" not in take.input_schema
+    assert take.input_schema["properties"]["a"] == integer(minimum=1, default=2)
+    assert (await take.call(None)).structured == [2, []]
+    assert (await take.call({"a": 4, "b": [2, 1]})).structured == [4, [1, 2]]
 
 
 def test_definitions_of_one_name_do_not_mix() -> None:

@@ -12,13 +12,13 @@ import msgspec
 from ..models.content import BLOCKS, Text
 from ..models.result import ToolResult
 from ..tools.failures import as_utf8
-from .custom import decode_custom, encode_custom
-from .pydantic_types import PydanticType
-from .refusal import Refusal
-from .schema import schema_of
 from .signature import annotations_of
-from .types import describe_pydantic, msgspec_type, pydantic_type
-from .walking import parts_of, unaliased
+from .types.custom import decode_custom, encode_custom
+from .types.pydantic_types import PydanticType
+from .types.refusal import Refusal
+from .types.rules import describe_pydantic, msgspec_type, pydantic_type
+from .types.schema import schema_of
+from .types.walking import parts_of, unaliased
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.Encoder(enc_hook=encode_custom).encode

@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .custom import decode_custom, encode_custom
-from .metadata import is_field
-from .refusal import Refusal
-from .schema import schema_of
-from .types import argument_type, is_context, is_described
+from .types.custom import decode_custom, encode_custom
+from .types.metadata import is_field
+from .types.refusal import Refusal
+from .types.rules import argument_type, is_context, is_described
+from .types.schema import schema_of
 
 
 class Signature:
@@ -128,7 +128,9 @@ def _field(parameter: inspect.Parameter, annotation: Any, description: str | Non
     default = parameter.default
     factory: Callable[[], Any] | None = None
     if is_field(default):
-        annotation = Annotated[annotation, default]
+        # Before the metadata of the annotation: bounds hold for the value that comes, before validators change it.
+        inner, *extras = typing.get_args(annotation) if _is_annotated(annotation) else (annotation,)
+        annotation = Annotated[(inner, default, *extras)]
         default, factory = _default_of(default, refuse)
     kind = argument_type(annotation, refuse)
     if description and not is_described(kind):
@@ -138,6 +140,10 @@ def _field(parameter: inspect.Parameter, annotation: Any, description: str | Non
     if default is parameter.empty:
         return parameter.name, kind
     return parameter.name, *_with_default(kind, default, refuse)
+
+
+def _is_annotated(annotation: Any) -> bool:
+    return typing.get_origin(annotation) is Annotated
 
 
 def _default_of(info: Any, refuse: Refusal) -> tuple[Any, Callable[[], Any] | None]:

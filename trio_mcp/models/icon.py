@@ -15,6 +15,9 @@ _MIME_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+")
 _DATA = re.compile(r"data:[\w!#$&^.+-]+/[\w!#$&^.+-]+;base64,(?P<data>.+)", re.DOTALL)
 _THEMES = (None, "light", "dark")
 
+#: The background that an icon is made for.
+Theme = Literal["light", "dark"]
+
 
 def _check_src(_: Any, __: Attribute[str], value: Any) -> None:
     if not isinstance(value, str):
@@ -53,7 +56,7 @@ def _as_sizes(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _check_theme(_: Any, __: Attribute[str | None], value: Any) -> None:
+def _check_theme(_: Any, __: Attribute[Theme | None], value: Any) -> None:
     if value not in _THEMES:
         raise ValueError(f'theme: expected "light", "dark" or None, got {value!r}')
 
@@ -79,7 +82,7 @@ class Icon:
     src: str = field(validator=_check_src)
     mime_type: str | None = field(default=None, kw_only=True, validator=_check_mime_type)
     sizes: tuple[str, ...] = field(default=(), kw_only=True, converter=_as_sizes)
-    theme: Literal["light", "dark"] | None = field(default=None, kw_only=True, validator=_check_theme)
+    theme: Theme | None = field(default=None, kw_only=True, validator=_check_theme)
 
 
 def icon_to_wire(icon: Icon) -> dict[str, Any]:

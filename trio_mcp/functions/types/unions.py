@@ -16,7 +16,7 @@ import msgspec
 import msgspec.inspect as shapes
 from attrs import frozen
 
-from ..models.validation import NestedError, located
+from ...models.validation import NestedError, located
 from .custom import CustomType, decode_custom
 from .refusal import Refusal
 from .schema import schema_of

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from ..models.validation import NestedError
+from ...models.validation import NestedError
 from .custom import CustomType
 from .metadata import is_field, is_for_pydantic
 from .refusal import Refusal
@@ -25,6 +25,8 @@ from .walking import Part
 def is_of_pydantic(part: Part) -> bool:
     """Whether a part of an annotation is pydantic's: a model, a dataclass or a type of it, or metadata for it."""
     kind = part.annotation
+    if "pydantic" not in sys.modules:
+        return False  # a class of somebody else that only has a hook for pydantic
     if isinstance(kind, type) and (
         hasattr(kind, "__pydantic_core_schema__") or hasattr(kind, "__get_pydantic_core_schema__")
     ):

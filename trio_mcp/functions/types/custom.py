@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from ..models.validation import JSON_TYPES
+from ...models.validation import JSON_TYPES
 
 PATH_SCHEMA = {"type": "string", "format": "path"}
 

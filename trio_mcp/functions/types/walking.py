@@ -16,6 +16,9 @@ from attrs import frozen
 
 from .metadata import is_field
 
+#: They stand around the type of a field and say nothing of its values; typing and typing_extensions have them.
+_QUALIFIERS = frozenset({"Required", "NotRequired", "ReadOnly", "Final"})
+
 
 @frozen
 class Part:
@@ -59,8 +62,11 @@ def _parts(
         inner, *more = get_args(annotation)
         yield from _parts(inner, (*extras, *more), owner, seen, whole)
         return
-    yield Part(annotation, extras, owner, whole)
     origin = get_origin(annotation)
+    if getattr(origin, "_name", None) in _QUALIFIERS:
+        yield from _parts(get_args(annotation)[0], extras, owner, seen, whole)
+        return
+    yield Part(annotation, extras, owner, whole)
     if origin is Literal:
         return
     cls = annotation if origin is None else origin

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import msgspec.inspect as shapes
 
+from ..docstring import read_docstring
 from .custom import custom_schema
-from .docstring import read_docstring
 from .metadata import is_words, words_of
 from .walking import Part, parts_of
 

@@ -8,6 +8,7 @@ is decorated. An annotation with something of pydantic in it goes to pydantic wh
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 from collections.abc import Sequence
 from functools import reduce
@@ -17,10 +18,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import attrs
 import msgspec
 
-from ..models.content import BLOCKS
-from ..models.result import ToolResult
-from ..protocol.messages import encode_json
-from ..tools.context import Context
+from ...models.content import BLOCKS
+from ...models.result import ToolResult
+from ...protocol.messages import encode_json
+from ...tools.context import Context
 from .custom import decode_custom
 from .metadata import check_field, is_bound, is_field, is_words, read_metadata, words_of
 from .pydantic_types import PydanticType, check_for_pydantic, is_of_pydantic
@@ -176,8 +177,6 @@ def _union(parts: tuple[Any, ...], refuse: Refusal) -> Any:
 
 def _for_pydantic(annotation: Any) -> Any:
     """An annotation without what pydantic does not know: aliases are looked through, and words become a Field."""
-    import sys
-
     annotation = unaliased(annotation)
     if get_origin(annotation) is Annotated:
         inner, *extras = get_args(annotation)
