@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from .errors import UnknownToolError as UnknownToolError
     from .functions.decorators import raw_tool as raw_tool
     from .functions.decorators import tool as tool
+    from .functions.local_tool import LocalTool as LocalTool
     from .gateway import GatewayLimits as GatewayLimits
     from .gateway import open_gateway as open_gateway
     from .memory import open_memory_connection as open_memory_connection
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from .models.content import UnknownBlock as UnknownBlock
     from .models.elicitation import ElicitRequest as ElicitRequest
     from .models.elicitation import ElicitResult as ElicitResult
+    from .models.icon import Icon as Icon
     from .models.result import ToolResult as ToolResult
     from .models.server import Server as Server
     from .models.server import default_environment as default_environment
@@ -140,6 +142,7 @@ _HOMES = {
         "UnknownToolError",
     ),
     "models.content": ("Audio", "EmbeddedResource", "Image", "ResourceLink", "Text", "UnknownBlock"),
+    "models.icon": ("Icon",),
     "models.result": ("ToolResult",),
     "models.server": ("Server", "default_environment"),
     "models.tool": ("ToolAnnotations", "ToolSpec"),
@@ -152,6 +155,7 @@ _HOMES = {
     "tools.importing": ("ImportedTools", "import_tools"),
     "functions.decorators": ("raw_tool", "tool"),
     "tools.context": ("Context", "OnProgress"),
+    "functions.local_tool": ("LocalTool",),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "agents.agent": ("Agent", "AgentLike", "add_agent"),
     "server.http.app": ("HttpApp",),

@@ -287,7 +287,9 @@ async def test_a_remote_tool_passes_through_with_what_its_server_said() -> None:
     entry = {"name": "a", "title": "A", "description": "Does.", "icons": [{"src": "data:,"}], "_meta": {"m": 1}}
     behind = ToolServer("behind")
     upstream = raw_tool("a", "Does.", schema.encode(), lambda arguments: Text(arguments.decode()))
-    spec = attrs.evolve(upstream.spec, raw=entry, title="A", output_schema_json=b'{"type": "number"}')
+    spec = attrs.evolve(
+        upstream.spec, raw=entry, title="A", meta={"m": 1}, output_schema_json=b'{"type": "number"}'
+    )
     behind.add_tools(attrs.evolve(upstream, spec=spec))
     front = ToolServer("front")
     async with open_memory_connection(behind, name="up") as up:

@@ -29,12 +29,15 @@ from trio_mcp import (
     ResourceLink,
     Text,
     Tool,
+    ToolAnnotations,
     ToolResult,
     ToolServer,
+    ToolSpec,
     UnknownBlock,
     import_tools,
     raw_tool,
 )
+from trio_mcp.models.tool import judge_entry
 from trio_mcp.protocol.revisions import META_SERVER_INFO
 
 ERAS = tuple(itertools.product(("modern", "legacy"), repeat=2))
@@ -246,7 +249,17 @@ async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> 
     }
     output = b'{ "type":"object", "x" : 1.10 }'
     base = raw_tool("t", "Does.\nMuch \u2028.", b'{"type":"object"}', lambda arguments: None)
-    spec = attrs.evolve(base.spec, raw=entry, title="A title", output_schema={}, output_schema_json=output)
+    read = judge_entry(json.dumps({**entry, "name": "t", "inputSchema": {}}).encode(), 0, ())
+    assert isinstance(read, ToolSpec)
+    spec = attrs.evolve(
+        base.spec,
+        raw=entry,
+        title="A title",
+        annotations=read.annotations,
+        meta=read.meta,
+        output_schema={},
+        output_schema_json=output,
+    )
     async with bridged(attrs.evolve(base, spec=spec), eras) as (up, _, down, _):
         first, second = await only(up), await only(down)
     assert {key: first.spec.raw.get(key) for key in entry} == entry
@@ -259,7 +272,7 @@ async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> 
 @pytest.mark.parametrize("eras", ERAS)
 async def test_a_title_among_the_annotations_stays_there(eras: tuple[str, str]) -> None:
     base = raw_tool("t", "d", b'{"type":"object"}', lambda arguments: None)
-    spec = attrs.evolve(base.spec, raw={"annotations": {"title": "Hers"}})
+    spec = attrs.evolve(base.spec, annotations=ToolAnnotations(title="Hers"))
     async with bridged(attrs.evolve(base, spec=spec), eras) as (up, _, down, _):
         for connection in (up, down):
             found = await only(connection)

@@ -66,7 +66,7 @@ def test_a_toolbox_keeps_the_order_of_its_tools_and_says_how_many_it_has() -> No
 
 def test_one_tool_in_place_of_several_is_refused() -> None:
     tools: Any = echo
-    with pytest.raises(TypeError, match=r"^tools: expected several Tool values, got Tool$"):
+    with pytest.raises(TypeError, match=r"^tools: expected several Tool values, got LocalTool$"):
         Toolbox(tools)
 
 

@@ -1,12 +1,10 @@
-"""A Python function's parameters as a JSON Schema and a strict decoder.
+"""A Python function's signature: its annotations resolved, its parameters as one JSON Schema and one decoder.
 
-One engine (msgspec) does both, so that the schema and the check cannot disagree. What it does not apply as
-Python would is refused when the function is decorated, naming the parameter.
+This reads signatures; which types they may have is decided in `types`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import sys
 import typing
@@ -15,18 +13,25 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from types import FrameType, SimpleNamespace
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
-import attrs
 import msgspec
 
-from ..tools.context import Context
+from .types.custom import decode_custom, encode_custom
+from .types.metadata import is_field
+from .types.refusal import Refusal
+from .types.rules import argument_type, is_context, is_described
+from .types.schema import schema_of
 
 
 class Signature:
     """What a function takes: `schema` for the listing, `decode` for a call.
 
     `context` is the name of the parameter that takes the `Context`, if there is one.
+
+    >>> def add(a: int, b: int = 1) -> int: ...
+    >>> Signature(add, {}).decode(b'{"a": 2}')
+    {'a': 2, 'b': 1}
     """
 
     def __init__(self, function: Callable[..., Any], descriptions: dict[str, str]) -> None:
@@ -35,39 +40,26 @@ class Signature:
         hints = annotations_of(function)
         for parameter in inspect.signature(function).parameters.values():
             refuse = Refusal(function, parameter.name)
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise refuse("*args and **kwargs have no schema")
-            if parameter.kind is parameter.POSITIONAL_ONLY:
-                raise refuse("a positional-only parameter has no name to be called by")
-            if parameter.name.startswith("__"):
-                raise refuse("a name that begins with two underscores is not for callers")
-            if parameter.name not in hints:
-                raise refuse("it has no annotation")
+            _check_kind(parameter, hints, refuse)
             annotation = hints[parameter.name]
-            if annotation is Context:
+            if _takes_context(annotation, refuse):
                 if self.context is not None:
                     raise refuse("there is a Context already")
                 self.context = parameter.name
-                continue
-            check_type(annotation, refuse)
-            if parameter.name in descriptions and not _is_described(annotation):
-                annotation = Annotated[annotation, msgspec.Meta(description=descriptions[parameter.name])]
-            if parameter.default is parameter.empty:
-                fields.append((parameter.name, annotation))
             else:
-                fields.append((parameter.name, *_with_default(annotation, parameter.default, refuse)))
+                fields.append(_field(parameter, annotation, descriptions.get(parameter.name), refuse))
         self._names = tuple(field[0] for field in fields)
         struct = msgspec.defstruct(
             f"{function.__name__} arguments", fields, kw_only=True, forbid_unknown_fields=True
         )
-        self._decode = msgspec.json.Decoder(struct).decode
-        self.schema = inlined_schema(struct)
+        self._decode = msgspec.json.Decoder(struct, dec_hook=decode_custom).decode
+        self.schema = schema_of(struct)
 
     def decode(self, arguments: bytes) -> dict[str, Any]:
         """The keyword arguments that these bytes mean.
 
         Raises:
-            msgspec.ValidationError: they do not fit; `worded` says it in words for a model.
+            msgspec.ValidationError: they do not fit; `validation_message` says it for a model.
             msgspec.DecodeError: they are no JSON.
             Exception: what the validators of a user's class raise.
         """
@@ -75,32 +67,12 @@ class Signature:
         return {name: getattr(found, name) for name in self._names}
 
 
-def inlined_schema(annotation: Any) -> dict[str, Any]:
-    """The JSON Schema of a type, its root in place and without a title; what it refers to is under `$defs`."""
-    (root,), named = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
-    if "$ref" in root:
-        name = root["$ref"].removeprefix("#/$defs/")
-        # The entry of a type that contains itself must stay.
-        inlined = dict(named[name]) if _refers_to(named, root["$ref"]) else named.pop(name)
-        root = {**inlined, **{key: value for key, value in root.items() if key != "$ref"}}
-    root.pop("title", None)
-    if not root.get("required", True):
-        del root["required"]
-    return {**root, "$defs": named} if named else root
-
-
-class Refusal:
-    """Builds the TypeError that names a function and one of its parameters (or "return")."""
-
-    def __init__(self, function: Callable[..., Any], parameter: str) -> None:
-        self._where = f"{function.__qualname__}: {parameter}"
-
-    def __call__(self, reason: str) -> TypeError:
-        return TypeError(f"{self._where}: {reason}")
-
-
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations, resolved one by one, so that an error can name the parameter."""
+    """The annotations, resolved one by one, so that an error can name the parameter.
+
+    Raises:
+        TypeError: one of them names something that does not exist.
+    """
     function = inspect.unwrap(function)
     names = _nested_names(function)
     hints: dict[str, Any] = {}
@@ -108,7 +80,9 @@ def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
         holder = SimpleNamespace(__annotations__={name: annotation})
         try:
             hints |= typing.get_type_hints(holder, function.__globals__, names, include_extras=True)
-        except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        except RecursionError as error:
+            raise Refusal(function, name).of(error) from error
+        except Exception as error:
             raise Refusal(function, name)(f"its annotation cannot be resolved: {error}") from error
     return hints
 
@@ -130,75 +104,75 @@ def _nested_names(function: Callable[..., Any]) -> dict[str, Any]:
     return names
 
 
-def check_type(annotation: Any, refuse: Refusal) -> None:
-    """Whether a type has a schema, and msgspec makes of it what Python would.
+def _check_kind(parameter: inspect.Parameter, hints: dict[str, Any], refuse: Refusal) -> None:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise refuse("*args and **kwargs have no schema")
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise refuse("a positional-only parameter has no name to be called by")
+    if parameter.name.startswith("__"):
+        raise refuse("a name that begins with two underscores is not for callers")
+    if parameter.name not in hints:
+        advice = ": decorate the bound method, `tool(instance.method)`" if parameter.name == "self" else ""
+        raise refuse(f"it has no annotation{advice}")
 
-    Raises:
-        TypeError: it has none, or does not; it names the parameter.
-    """
+
+def _takes_context(annotation: Any, refuse: Refusal) -> bool:
     try:
-        msgspec.json.Decoder(annotation)
-        msgspec.json.schema_components([annotation])
-    except (TypeError, ValueError, NameError) as error:
-        reason = " ".join(str(error).split())
-        if reason.startswith("Generating JSON schema for custom types"):
-            reason = f"it has no JSON Schema: type {reason.rpartition(' type ')[2]}"
-        raise refuse(reason) from error
-    for cls in _classes(annotation, set()):
-        if attrs.has(cls):
-            for field in attrs.fields(cls):
-                if (
-                    field.converter is not None
-                    or not field.init
-                    or field.alias not in (None, field.name.lstrip("_"))
-                ):
-                    raise refuse(f"{cls.__name__}.{field.name} has a converter, an alias or init=False")
-                if field.name.startswith("_"):
-                    raise refuse(f"{cls.__name__}.{field.name} has an alias: its name begins with an underscore")
-        elif dataclasses.is_dataclass(cls):
-            for part in dataclasses.fields(cls):
-                if not part.init:
-                    raise refuse(f"{cls.__name__}.{part.name} has init=False")
+        return is_context(annotation)
+    except RecursionError as error:
+        raise refuse.of(error) from error
 
 
-def _classes(annotation: Any, seen: set[Any]) -> Iterator[type]:
-    """Every class with fields that a type is made of."""
-    if isinstance(annotation, type) and annotation not in seen and get_origin(annotation) is None:
-        seen.add(annotation)
-        if attrs.has(annotation) or dataclasses.is_dataclass(annotation) or hasattr(annotation, "__annotations__"):
-            yield annotation
-            try:
-                inner = typing.get_type_hints(annotation, include_extras=True)
-            except (NameError, TypeError):
-                inner = {}
-            for part in inner.values():
-                yield from _classes(part, seen)
-    for part in (get_origin(annotation), *get_args(annotation)):
-        if part is not None:
-            yield from _classes(part, seen)
+def _field(parameter: inspect.Parameter, annotation: Any, description: str | None, refuse: Refusal) -> Any:
+    """A parameter as a field of the struct that msgspec decodes: name, type and, if it has one, default."""
+    default = parameter.default
+    factory: Callable[[], Any] | None = None
+    if is_field(default):
+        # Before the metadata of the annotation: bounds hold for the value that comes, before validators change it.
+        inner, *extras = typing.get_args(annotation) if _is_annotated(annotation) else (annotation,)
+        annotation = Annotated[(inner, default, *extras)]
+        default, factory = _default_of(default, refuse)
+    kind = argument_type(annotation, refuse)
+    if description and not is_described(kind):
+        kind = Annotated[kind, msgspec.Meta(description=description)]
+    if factory is not None:
+        return parameter.name, kind, msgspec.field(default_factory=factory)
+    if default is parameter.empty:
+        return parameter.name, kind
+    return parameter.name, *_with_default(kind, default, refuse)
 
 
-def _is_described(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and any(
-        isinstance(extra, msgspec.Meta) and extra.description for extra in get_args(annotation)[1:]
-    )
+def _is_annotated(annotation: Any) -> bool:
+    return typing.get_origin(annotation) is Annotated
 
 
-def _with_default(annotation: Any, value: Any, refuse: Refusal) -> tuple[Any, Any]:
+def _default_of(info: Any, refuse: Refusal) -> tuple[Any, Callable[[], Any] | None]:
+    """The default that a `pydantic.Field(...)` in the place of a default means, or the function that makes it."""
+    if info.default_factory is not None:
+        if info.default_factory_takes_validated_data:
+            raise refuse("Field(default_factory=...) may not take the other fields: an argument has none")
+        return inspect.Parameter.empty, info.default_factory
+    return (inspect.Parameter.empty if info.is_required() else info.default), None
+
+
+def _with_default(annotation: Any, value: Any, refuse: Refusal) -> Iterator[Any]:
     """A type and a default as msgspec takes them. What can be changed is made anew for each call."""
     try:
-        written = msgspec.to_builtins(value, str_keys=True)
+        written = msgspec.to_builtins(value, str_keys=True, enc_hook=encode_custom)
     except (TypeError, ValueError) as error:
         raise refuse(f"its default cannot be written as JSON: {error}") from error
+    if _is_plain(value):
+        yield from (annotation, value)
+    else:
+        yield Annotated[annotation, msgspec.Meta(extra_json_schema={"default": written})]
+        yield msgspec.field(default_factory=partial(deepcopy, value))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether msgspec can take a default as it is: nobody can change it, and msgspec writes it into the schema."""
     try:
         hash(value)
-    except TypeError:
-        in_schema = msgspec.Meta(extra_json_schema={"default": written})
-        return Annotated[annotation, in_schema], msgspec.field(default_factory=partial(deepcopy, value))
-    return annotation, value
-
-
-def _refers_to(schema: Any, reference: str) -> bool:
-    if isinstance(schema, dict):
-        return schema.get("$ref") == reference or any(_refers_to(part, reference) for part in schema.values())
-    return isinstance(schema, list) and any(_refers_to(part, reference) for part in schema)
+        msgspec.to_builtins(value, str_keys=True)
+    except (TypeError, ValueError):
+        return False
+    return True

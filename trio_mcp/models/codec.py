@@ -1,15 +1,15 @@
 """From decoded JSON to attrs classes and back: the one cattrs converter.
 
-cattrs coerces by default ("false" becomes True, None becomes "None", "abc" a list of letters). A wire is no
-place for guesses, so every hook here is strict. Three things are particular to MCP:
+cattrs coerces by default ("false" becomes True, None becomes "None", "abc" a list of letters). A message that is
+read must mean what its sender wrote, so every hook here is strict. Three rules are particular to MCP:
 
 - Field names are camelCase on the wire, and `meta` is `_meta`.
-- A class with a field `extra` keeps there what it does not know, and optional fields whose values are not what
-  the specification says, as they came: one bad hint costs itself, and nothing is lost.
+- A class with a field `extra` keeps unknown fields there, and optional fields with values of a wrong type: one bad
+  hint does not cost the others, and nothing is lost.
 - `[]` is read as `{}` where an object is meant: PHP has one type for both.
 
-This knows no class of the wire, only how their fields are read. cattrs is imported when the first value needs
-it: most sessions see nothing but plain text, and importing cattrs costs more than starting trio.
+This module knows no message, only how fields are read. cattrs is imported when the first value needs it: most
+sessions see nothing but plain text, and importing cattrs costs more than starting trio.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _JSON_NAMES = {
 
 
 class MismatchError(Exception):
-    """A value is not what a class wants: `path` leads to it, `reason` says what was expected."""
+    """A value does not fit a class: `path` leads to the value, `reason` says what was expected."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -68,7 +68,7 @@ def structure(value: Any, cls: type[T], where: str = "$") -> T:
 
 
 def convert(value: Any, cls: type[T]) -> T:
-    """As `structure`, for those who go on with what does not fit.
+    """Like `structure`, for callers that go on when a value does not fit.
 
     Raises:
         MismatchError: it does not fit.

@@ -1,9 +1,9 @@
 """Content blocks: what tools give back, one class for each kind of the specification, and `UnknownBlock`.
 
-Reading never fails and loses nothing. A block of a kind that nobody here knows, one without a field that its
-kind must have, one whose base64 does not decode: each is kept as an `UnknownBlock` with what came. Fields that
-a known kind does not have are in `extra`. So `block_to_wire(read_block(value))` says what `value` said.
-How blocks are shown to a model is the business of `ToolResult`.
+Reading never fails and loses nothing. A block of an unknown kind, a block without a required field, a block whose
+base64 does not decode: each is kept as an `UnknownBlock` with the value as it came. Unknown fields of a known kind
+are in `extra`. So `block_to_wire(read_block(value))` equals `value`. How blocks are shown to a model is decided
+by `ToolResult`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,31 @@ def _size(data: bytes | None) -> str:
     return "None" if data is None else f"<{len(data)} bytes>"
 
 
+_OF_ALL_KINDS = ("annotations", "meta", "extra")
+
+
+def _own_first(_: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    """The fields of one kind of block stand before the fields of all kinds, in its repr and its slots."""
+    return sorted(fields, key=lambda field: field.name in _OF_ALL_KINDS)
+
+
 @frozen
-class Text:
+class _Labelled:
+    """What every block may have beside its content."""
+
+    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
+    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
+
+
+@frozen
+class _Known(_Labelled):
+    """The same of a kind that this library knows: fields that it does not know are kept."""
+
+    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
+
+
+@frozen(field_transformer=_own_first)
+class Text(_Known):
     """Text, the usual content.
 
     Like all blocks it has `annotations` (audience, priority, lastModified), `meta` (the wire's `_meta`) and
@@ -49,13 +72,10 @@ class Text:
     """
 
     text: str = field(validator=_a_str)
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
 
-@frozen
-class Image:
+@frozen(field_transformer=_own_first)
+class Image(_Known):
     """An image: its bytes, decoded, and their media type.
 
     >>> Image(b"GIF89a", "image/gif")
@@ -64,24 +84,18 @@ class Image:
 
     data: bytes = field(validator=_some_bytes, repr=_size)
     mime_type: str = field(validator=_a_str)
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
 
-@frozen
-class Audio:
+@frozen(field_transformer=_own_first)
+class Audio(_Known):
     """A sound: its bytes, decoded, and their media type."""
 
     data: bytes = field(validator=_some_bytes, repr=_size)
     mime_type: str = field(validator=_a_str)
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
 
-@frozen
-class EmbeddedResource:
+@frozen(field_transformer=_own_first)
+class EmbeddedResource(_Known):
     """A resource with its contents: `text`, or `blob` (bytes, decoded). Of both, the text is shown.
 
     `annotations` and `meta` are the block's. What else the inside has, its own `_meta` included, is in
@@ -95,17 +109,14 @@ class EmbeddedResource:
     text: str | None = field(default=None, kw_only=True, validator=_str_or_none)
     blob: bytes | None = field(default=None, kw_only=True, validator=_is(bytes, _NONE), repr=_size)
     mime_type: str | None = field(default=None, kw_only=True, validator=_str_or_none)
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
     def __attrs_post_init__(self) -> None:
         if self.text is None and self.blob is None:
             raise ValueError("an embedded resource has text or blob")
 
 
-@frozen
-class ResourceLink:
+@frozen(field_transformer=_own_first)
+class ResourceLink(_Known):
     """A resource that can be read from the server; `size` is in bytes."""
 
     uri: str = field(validator=_a_str)
@@ -114,23 +125,17 @@ class ResourceLink:
     description: str | None = field(default=None, kw_only=True, validator=_str_or_none)
     mime_type: str | None = field(default=None, kw_only=True, validator=_str_or_none)
     size: int | None = field(default=None, kw_only=True, validator=_is(int, _NONE))
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
 
-@frozen
-class UnknownBlock:
-    """What is no block that this library can read: `raw` is it, decoded but otherwise as it came.
+@frozen(field_transformer=_own_first)
+class UnknownBlock(_Labelled):
+    """A member of `content` that this library cannot read: `raw` is its JSON value, decoded.
 
-    `type` is empty where the thing had none. That is usually an object with a new type, but servers have sent
-    plain strings too.
+    Usually it is an object with a new type, but servers have sent plain strings too; `type` is then empty.
     """
 
     type: str = field(validator=_a_str)
     raw: Any
-    annotations: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
-    meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 
 
 Block = Text | Image | Audio | EmbeddedResource | ResourceLink | UnknownBlock
@@ -146,7 +151,7 @@ _TYPES = {kind: name for name, kind in _KINDS.items()}
 
 
 def read_block(value: Any) -> Block:
-    """One element of a result's `content` as a block. Never raises.
+    """Read one member of a result's `content`. Never raises.
 
     >>> read_block({"type": "text", "text": "hello"}).text
     'hello'
@@ -165,7 +170,7 @@ def read_block(value: Any) -> Block:
         if type_ in _KINDS:
             return convert(fields, _KINDS[type_])
     except MismatchError:
-        pass  # the block is of a known type and yet not what that type must be
+        pass  # a known type whose fields are wrong: kept as unknown
     annotations, meta = value.get("annotations"), value.get("_meta")
     return UnknownBlock(
         type_,
@@ -186,14 +191,14 @@ def block_to_wire(block: Block) -> dict[str, Any]:
     if not isinstance(block, UnknownBlock):
         return {"type": _TYPES[type(block)], **unstructure(block)}
     if not isinstance(block.raw, dict):
-        return cast("dict[str, Any]", block.raw)  # no object came, and none goes out
+        return cast("dict[str, Any]", block.raw)  # it came as something else than an object, and leaves as that
     ours = {"type": block.type or None, "annotations": block.annotations, "_meta": block.meta}
     return {**{name: value for name, value in ours.items() if value is not None}, **block.raw}
 
 
 @frozen
 class _Contents:
-    """What is inside a block of type "resource"."""
+    """The member `resource` of a block of type "resource"."""
 
     uri: str
     text: str | None = None
@@ -202,18 +207,9 @@ class _Contents:
     extra: dict[str, Any] | None = None
 
 
-@frozen
-class _Outside:
-    """What is beside the contents in a block of type "resource"."""
-
-    annotations: dict[str, Any] | None = None
-    meta: dict[str, Any] | None = None
-    extra: dict[str, Any] | None = None
-
-
 def _read_resource(fields: dict[str, Any]) -> EmbeddedResource:
     contents = convert(fields.pop("resource", None), _Contents)
-    outside = convert(fields, _Outside)
+    outside = convert(fields, _Known)
     if contents.text is None and contents.blob is None:
         raise MismatchError("has neither text nor blob", ".resource")
     extra = outside.extra
@@ -233,5 +229,5 @@ def _read_resource(fields: dict[str, Any]) -> EmbeddedResource:
 def _resource_to_wire(block: EmbeddedResource) -> dict[str, Any]:
     extra = dict(block.extra or {})
     contents = _Contents(block.uri, block.text, block.blob, block.mime_type, extra.pop("resource", None))
-    outside = _Outside(block.annotations, block.meta, extra)
+    outside = _Known(annotations=block.annotations, meta=block.meta, extra=extra)
     return {"type": "resource", "resource": unstructure(contents), **unstructure(outside)}

@@ -1,4 +1,4 @@
-"""What a server asks a user, and the answer (client/elicitation)."""
+"""A server's question to the user, and the answer (client/elicitation). Nobody is asked here."""
 
 from __future__ import annotations
 

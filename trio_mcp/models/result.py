@@ -179,7 +179,7 @@ class _Structured(msgspec.Struct):
 
 
 def _slots(cls: type) -> list[Callable[[Any, Any], None]]:
-    return [vars(cls)[attribute.name].__set__ for attribute in fields(cls)]
+    return [getattr(cls, attribute.name).__set__ for attribute in fields(cls)]
 
 
 _decode = msgspec.json.Decoder(_Wire).decode

@@ -1,10 +1,10 @@
 """A tool as its server lists it, and the one function that judges a listed entry.
 
-What matters later is kept as it came: the schemas as bytes, everything else in `raw`. Judging looks at what a
-client cannot do without, a name and a schema for an object, and at nothing more: one odd tool must not cost
-the others, and one odd field must not cost the tool.
+An entry is kept as it came: the schemas as bytes, everything else in `raw`. Judging checks only the two members
+that a client needs, a name and the schema of an object: one odd tool must not cost the others, and one odd field
+must not cost the tool.
 
-This knows neither the names that agents see nor how a tool is called.
+This module knows neither the names that agents see nor how a tool is called.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .codec import structure, wire_name
 
 @frozen
 class ToolAnnotations:
-    """What a server says about a tool's manners. Hints, never guarantees; absent ones have their defaults.
+    """What a server says about the effects of a tool. Hints, never guarantees; absent ones have their defaults.
 
-    `extra` holds what the specification does not know, and hints of a wrong type, as they came.
+    `extra` holds members that the specification does not know, and hints of a wrong type, as they came.
     """
 
     title: str | None = None
@@ -66,6 +66,45 @@ _HINTS = {
     wire_name(name): (name, str if name == "title" else bool)
     for name in ("title", "read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
 }
+
+
+def other_members(spec: ToolSpec) -> dict[str, Any]:
+    """The members of a listed tool beside name, title, description and schemas, those unknown to us included.
+
+    Where `annotations` or `meta` were changed since the tool was read, the fields count; hints that were not
+    changed stay as they came.
+
+    >>> spec = ToolSpec("a", {}, b"{}", annotations=ToolAnnotations(read_only_hint=True), raw={"icons": []})
+    >>> other_members(spec)
+    {'icons': [], 'annotations': {'readOnlyHint': True}}
+    """
+    members = {key: value for key, value in spec.raw.items() if key not in _IN_FIELDS}
+    before = _read_annotations(members.get("annotations"))
+    if before != spec.annotations:
+        members["annotations"] = _changed_hints(members.get("annotations"), before, spec.annotations)
+        if not members["annotations"]:
+            del members["annotations"]
+    if spec.meta != _as_object(members.get("_meta")):
+        members["_meta"] = spec.meta
+        if spec.meta is None:
+            del members["_meta"]
+    return members
+
+
+def _changed_hints(said: Any, before: ToolAnnotations, now: ToolAnnotations) -> dict[str, Any]:
+    """The annotations as they are listed after a change: hints that did not change stay said, or unsaid."""
+    hints = dict(now.extra or {})
+    for wire, (name, _) in _HINTS.items():
+        hint = getattr(now, name)
+        unchanged = hint == getattr(before, name)
+        if hint is not None and (not unchanged or (type(said) is dict and wire in said)):
+            hints[wire] = hint
+    return hints
+
+
+#: Members of an entry that stand in fields of a `ToolSpec`, or that are not passed on: `execution` is about tasks,
+#: which are not offered here.
+_IN_FIELDS = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
 
 
 class _Schemas(msgspec.Struct):

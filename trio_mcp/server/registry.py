@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ..errors import UnknownToolError
+from ..functions.decorators import ToolDecorator
+from ..functions.decorators import tool as make_tool
+from ..functions.local_tool import LocalTool
+from ..models.icon import Icon
 from ..protocol.revisions import META_SERVER_INFO
+from ..tools.policy import Policy
 from ..tools.tool import Tool
 from .changes import Changes, Topic
 from .request_state import check_signing_key
@@ -16,6 +21,8 @@ from .request_state import check_signing_key
 TOOLS_CHANGED = Topic("toolsListChanged", "notifications/tools/list_changed")
 
 Derived = TypeVar("Derived")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ToolServer:
@@ -115,6 +122,79 @@ class ToolServer:
         if added:
             self._tools |= added
             self._changed()
+
+    @overload
+    def tool(self, function: Callable[P, R], /) -> LocalTool[P, R]: ...
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+        icons: Iterable[Icon] = (),
+        policy: Policy | None = None,
+    ) -> ToolDecorator: ...
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+        icons: Iterable[Icon] = (),
+        policy: Policy | None = None,
+    ) -> LocalTool[..., Any] | ToolDecorator:
+        """Make a function a tool, as `trio_mcp.tool` does, and publish it.
+
+        The options are those of `trio_mcp.tool`. The function's name then is the tool, which can be called as
+        the function still.
+
+        Raises:
+            TypeError, ValueError: as `trio_mcp.tool` and `add_tools`; nothing was published.
+
+        Example:
+            >>> server = ToolServer("voices")
+            >>> @server.tool
+            ... def shout(text: str) -> str:
+            ...     return text.upper()
+            >>> @server.tool(read_only=True)
+            ... def whisper(text: str) -> str:
+            ...     return text.lower()
+            >>> shout("Hello"), [tool.name for tool in server.tools]
+            ('HELLO', ['shout', 'whisper'])
+        """
+        options = make_tool(
+            name=name,
+            title=title,
+            description=description,
+            read_only=read_only,
+            destructive=destructive,
+            idempotent=idempotent,
+            open_world=open_world,
+            meta=meta,
+            icons=icons,
+            policy=policy,
+        )
+
+        def publish(function: Callable[P, R], /) -> LocalTool[P, R]:
+            made = options(function)
+            self.add_tools(made)
+            return made
+
+        return publish if function is None else publish(function)
 
     def remove_tool(self, name: str) -> None:
         """Stop publishing a tool, and tell connected clients.

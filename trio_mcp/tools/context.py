@@ -1,7 +1,7 @@
-"""What a running tool can say and ask: progress, log messages, questions to the user and to the model.
+"""`Context`: how a running tool reports progress, logs, and asks the user or the client's model.
 
-A tool knows only `Context`; what carries its words is a `CallContext`, which server/ implements once for
-each era, and which does nothing much when a tool is called in its own process.
+A tool knows only `Context`, which speaks to the client through a `CallContext`. server/ implements that once for
+each era; a call within this process has a `LocalCall`. This module knows no transport.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger("trio_mcp.tools")
 
 
 class CallContext(Protocol):
-    """The other side of one call, as far as a tool can speak to it."""
+    """The client's side of one call: what a `Context` sends through it, and knows of it."""
 
     client_info: Mapping[str, Any] | None
     meta: Mapping[str, Any]

@@ -1,4 +1,7 @@
-"""Forms that a user fills in: a class as the flat schema that clients can show, and the answer as an instance."""
+"""Forms that a user fills in: a class as a flat schema that clients can show, and the answer as an instance.
+
+This module asks nobody: `Context.elicit` does.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ Arguments are not validated here: that is the server's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from attrs import evolve, field, frozen
 
@@ -89,7 +89,7 @@ class Tool:
 
     @property
     def annotations(self) -> ToolAnnotations:
-        """What the server says about the tool's manners."""
+        """What the server says about the effects of the tool."""
         return self.spec.annotations
 
     @property
@@ -157,7 +157,7 @@ class Tool:
             raise ToolError(result.content or SILENT_FAILURE, result)
         return result.as_text()
 
-    def with_policy(self, policy: Policy) -> Tool:
+    def with_policy(self, policy: Policy) -> Self:
         """The same tool under another policy, which takes the place of the one it had.
 
         Raises:

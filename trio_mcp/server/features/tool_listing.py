@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...models.tool import other_members
 from ...protocol.messages import encode_any, encode_json, one_line, without_halves
 from ...protocol.revisions import Era
 from ...tools.tool import Tool
 from ..registry import ToolServer
 
-#: Of a tool that another server listed, everything else is passed on as it came. `execution` is about tasks,
-#: which are not offered here.
-_LISTED_ABOVE = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "execution"})
 #: What official clients refuse a whole listing over where it is something else.
 _KINDS = {"annotations": dict, "_meta": dict, "icons": list}
 _HINTS = {
@@ -60,11 +58,9 @@ def listed(tool: Tool, era: Era) -> bytes:
     # one that is no schema.
     if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
         encoded += b',"outputSchema":' + output
-    rest = {key: value for key, value in _of_kinds(spec.raw, _KINDS).items() if key not in _LISTED_ABOVE}
+    rest = _of_kinds(other_members(spec), _KINDS)
     if "annotations" in rest:
         rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
-    if not spec.raw and tool.annotations.read_only_hint:
-        rest["annotations"] = {"readOnlyHint": True}
     return without_halves(one_line(encoded) + (b"," + encode_any(rest)[1:-1] if rest else b"") + b"}")
 
 

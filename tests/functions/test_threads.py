@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import raw, said, text_of
 from trio_mcp import Tool, ToolServer, open_memory_connection, tool
-from trio_mcp.functions.decorators import THREADS
+from trio_mcp.functions.local_tool import THREADS
 
 BOUND = 10.0
 

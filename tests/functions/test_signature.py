@@ -256,6 +256,18 @@ async def test_a_tool_context_may_be_keyword_only_and_have_a_default() -> None:
     assert await said(take) == "Context"
 
 
+async def test_a_tool_context_may_be_optional() -> None:
+    async def take(context: Context | None = None) -> str:
+        return type(context).__name__
+
+    async def describe(context: Annotated[Context | None, "The call."]) -> str:
+        return type(context).__name__
+
+    for function in (take, describe):
+        assert (await schema_of(function))["properties"] == {}
+        assert await said(function) == "Context"
+
+
 class Counter:
     """Keeps count."""
 

@@ -11,7 +11,7 @@ import attrs
 import msgspec
 import pytest
 
-from trio_mcp import Context, Policy, raw_tool, tool
+from trio_mcp import Context, Image, Policy, Text, ToolResult, raw_tool, tool
 
 
 def refusal(function: Callable[..., Any], **options: Any) -> str:
@@ -60,10 +60,11 @@ class Dog:
 def test_a_union_that_json_cannot_tell_apart_is_refused() -> None:
     def stroke(animal: Cat | Dog) -> None: ...
 
-    assert "stroke: animal: Type unions may not contain more than one" in refusal(stroke)
+    text = refusal(stroke)
+    assert "stroke: animal: Cat and Dog cannot be told apart in JSON: give each a field of the same name" in text
 
 
-@pytest.mark.parametrize("kind", [object, complex, Callable, Context | None], ids=str)
+@pytest.mark.parametrize("kind", [object, complex, Callable, Iterator[int]], ids=str)
 def test_a_type_without_a_schema_is_refused(kind: Any) -> None:
     def take(thing: Any) -> None: ...
 
@@ -150,6 +151,30 @@ def test_a_tool_context_on_a_plain_function_is_refused() -> None:
     assert "plain: context: a Context is for async functions" in refusal(plain)
 
 
+def test_a_context_within_another_type_is_refused() -> None:
+    async def take(contexts: list[Context]) -> None: ...
+
+    assert refusal(take).endswith("take: contexts: a Context is a parameter of its own: `context: Context`")
+
+
+@pytest.mark.parametrize("kind", [Image, list[Image], Text | None, ToolResult], ids=str)
+def test_a_content_block_is_no_argument(kind: Any) -> None:
+    def show(thing: Any) -> None: ...
+
+    show.__annotations__["thing"] = kind
+    assert "show: thing: " in refusal(show)
+    assert "is what tools give back: take bytes (base64 in JSON), or a URI as str" in refusal(show)
+
+
+def test_the_self_of_a_method_is_refused_with_what_to_write() -> None:
+    class Counter:
+        def add(self, number: int) -> int:
+            return number
+
+    text = refusal(Counter.add)
+    assert text.endswith("add: self: it has no annotation: decorate the bound method, `tool(instance.method)`")
+
+
 def test_a_second_tool_context_is_refused() -> None:
     async def two(one: Context, other: Context) -> None: ...
 
@@ -185,7 +210,7 @@ class Callable_:  # noqa: N801 - a callable that is no function
         (Callable_, "type"),
         (functools.partial(print, 1), "partial"),
         (len, "builtin_function_or_method"),
-        (tool(name="t")(lambda: None), "Tool"),
+        (tool(name="t")(lambda: None), "LocalTool"),
         ("x", "str"),
     ],
 )
