@@ -30,6 +30,7 @@ from trio_mcp import (
 )
 from trio_mcp.testing import misbehaving_server
 from trio_mcp.tools.failures import failure_text, text_of
+from trio_mcp.tools.tool import remote_tool
 
 
 @tool
@@ -57,13 +58,12 @@ async def test_an_unknown_tool_is_named_as_the_model_called_it(name: Any) -> Non
 
 
 async def test_a_tool_that_the_connection_hides_is_unknown_too() -> None:
-    server = ToolServer("s")
-    server.add_tools(add)
-    async with open_memory_connection(server) as connection:
-        (found,) = connection.tools
-        toolbox = Toolbox([found])
-        connection._client.wanted = frozenset({"other"})
-        outcome = await run_one(toolbox, "mcp__memory__add", {"a": 1})
+    class Hiding:
+        async def call_tool(self, name: str, *_: Any, **__: Any) -> ToolResult:
+            raise UnknownToolError(name)
+
+    toolbox = Toolbox([remote_tool(add.spec, Hiding(), "memory")])
+    outcome = await run_one(toolbox, "mcp__memory__add", {"a": 1})
     assert outcome.content == 'unknown tool "mcp__memory__add"'
 
 
