@@ -25,6 +25,7 @@ from ..tools.policy import ToolCall
 from ..tools.tool import Tool
 from ..tools.wrapping import call_through
 from .outcome import ToolOutcome, failed, returned
+from .providers import lookup
 
 logger = logging.getLogger("trio_mcp.tools")
 
@@ -122,14 +123,19 @@ class Toolbox:
                 nursery.start_soon(settle, place)
         return [outcomes[place] for place in range(len(turn))]
 
-    def definitions(self, provider: str) -> list[dict[str, Any]]:
+    def definitions(self, provider: Provider, *, unsupported: Unsupported = "mend") -> list[dict[str, Any]]:
         """The tools as a provider's API takes them.
 
         Args:
             provider: "anthropic", "openai" (chat completions), "openai-responses" or "mcp" (sampling).
+            unsupported: what becomes of a tool whose schema the provider would refuse, and the whole request with
+                it. "mend" changes the schema where the new one means the same, and else leaves the tool out;
+                "skip" leaves the tool out; "raise" raises. The logger `trio_mcp.tools` warns of each tool that is
+                left out. Members of a schema that are null are left out of it in any case.
 
         Raises:
-            ValueError: the provider is unknown, or cannot tell two of the names apart.
+            ValueError: the provider is unknown, or cannot tell two of the names apart; with "raise" also: it
+                would refuse a schema.
 
         Example:
             >>> from trio_mcp import tool
@@ -139,11 +145,9 @@ class Toolbox:
             >>> Toolbox([double]).definitions("openai")[0]["function"]["name"]
             'double'
         """
-        from . import providers
+        return lookup.definitions(provider, self.tools, unsupported)
 
-        return providers.definitions(provider, self.tools)
-
-    def calls(self, provider: str, message: Any) -> list[ToolCall]:
+    def calls(self, provider: Provider, message: Any) -> list[ToolCall]:
         """The calls that a provider's message asks for, with the names and raw arguments that `run` takes.
 
         Args:
@@ -159,11 +163,9 @@ class Toolbox:
             >>> Toolbox([]).calls("anthropic", {"role": "assistant", "content": [asked]})
             [ToolCall(id='1', name='double', arguments={'number': 4})]
         """
-        from . import providers
+        return lookup.calls(provider, message, self.tools)
 
-        return providers.calls(provider, message, self.tools)
-
-    def results(self, provider: str, outcomes: Iterable[ToolOutcome]) -> list[dict[str, Any]]:
+    def results(self, provider: Provider, outcomes: Iterable[ToolOutcome]) -> list[dict[str, Any]]:
         """The outcomes as what is appended to the conversation with a provider, images included.
 
         Args:
@@ -177,9 +179,7 @@ class Toolbox:
             >>> Toolbox([]).results("openai", [ToolOutcome("1", "double", "8")])
             [{'role': 'tool', 'tool_call_id': '1', 'content': '8'}]
         """
-        from . import providers
-
-        return providers.results(provider, outcomes)
+        return lookup.results(provider, outcomes)
 
     # --- one call
 
