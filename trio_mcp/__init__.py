@@ -47,7 +47,11 @@ if TYPE_CHECKING:
     from .agents.agent import AgentLike as AgentLike
     from .agents.agent import add_agent as add_agent
     from .agents.outcome import ToolOutcome as ToolOutcome
+    from .agents.providers.lookup import Provider as Provider
     from .agents.toolbox import Toolbox as Toolbox
+    from .agents.turn import Approve as Approve
+    from .agents.turn import OnOutcome as OnOutcome
+    from .agents.turn_context import OnCallProgress as OnCallProgress
     from .client.connection import Connection as Connection
     from .client.opening import Connections as Connections
     from .client.opening import connect as connect
@@ -92,12 +96,15 @@ if TYPE_CHECKING:
     from .server.registry import ToolServer as ToolServer
     from .server.stdio import serve_stdio as serve_stdio
     from .tools.context import Context as Context
+    from .tools.context import OnProgress as OnProgress
     from .tools.importing import ImportedTools as ImportedTools
     from .tools.importing import import_tools as import_tools
     from .tools.naming import is_tool_name as is_tool_name
     from .tools.naming import tool_name as tool_name
     from .tools.policy import Policy as Policy
     from .tools.policy import ToolCall as ToolCall
+    from .tools.policy import Wrapper as Wrapper
+    from .tools.rendering import Render as Render
     from .tools.tool import Tool as Tool
 
 _HOMES = {
@@ -126,13 +133,17 @@ _HOMES = {
     "models.server": ("Server", "default_environment"),
     "models.tool": ("ToolAnnotations", "ToolSpec"),
     "tools.naming": ("is_tool_name", "tool_name"),
-    "tools.policy": ("Policy", "ToolCall"),
+    "tools.policy": ("Policy", "ToolCall", "Wrapper"),
+    "tools.rendering": ("Render",),
     "tools.tool": ("Tool",),
     "agents.outcome": ("ToolOutcome",),
+    "agents.providers.lookup": ("Provider",),
     "agents.toolbox": ("Toolbox",),
+    "agents.turn": ("Approve", "OnOutcome"),
+    "agents.turn_context": ("OnCallProgress",),
     "tools.importing": ("ImportedTools", "import_tools"),
     "functions.decorators": ("raw_tool", "tool"),
-    "tools.context": ("Context",),
+    "tools.context": ("Context", "OnProgress"),
     "models.elicitation": ("ElicitRequest", "ElicitResult"),
     "agents.agent": ("Agent", "AgentLike", "add_agent"),
     "server.http.serving": ("asgi_app", "serve_http"),

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .redaction import NOTHING_SECRET, Redactor
-
-if TYPE_CHECKING:
-    from .models.result import ToolResult
 
 #: How much of a payload that broke the protocol is kept: enough to recognise it, too little to flood a log.
 PAYLOAD_SHOWN = 200
 #: How much of a server's stderr a note shows, in characters: the last screenful.
 TAIL_SHOWN = 4096
+#: How many skipped tools the text of a `ToolImportError` names: a line that can still be read.
+SKIPPED_SHOWN = 10
 
 _E = TypeVar("_E", bound=Exception)
 
@@ -60,14 +59,17 @@ class InvalidArgumentsError(MCPError, ValueError):
 
 
 class UnknownToolError(MCPError, LookupError):
-    """You named a tool that `Server.tools` hides, or that is not published (`remove_tool`). Nothing was sent.
+    """You named a tool that is not there, or that `Server.tools` hides. Nothing was sent.
 
-    A name that the server itself does not know is its `RequestError`.
+    `nearest` has the names that may have been meant. A name that the server itself does not know is its
+    `RequestError`.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'unknown tool "{name}"')
+    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
+        names = " or ".join(f'"{near}"' for near in nearest)
+        super().__init__(f'unknown tool "{name}"' + (f"; did you mean {names}?" if names else ""))
         self.name = name
+        self.nearest = tuple(nearest)
 
 
 class _ServerError(MCPError):
@@ -184,10 +186,38 @@ class AuthError(MCPError):
         self.challenge = tuple(dict(part) for part in challenge)
 
 
-class ToolError(MCPError):
-    """The tool ran and failed: `text` is what it said, `result` the whole `ToolResult`."""
+class FailedResult(Protocol):
+    """What a `ToolError` has of the tool's result; a `ToolResult` is one."""
 
-    def __init__(self, text: str, result: ToolResult) -> None:
+    @property
+    def blocks(self) -> Sequence[Any]:
+        """The content blocks."""
+
+    @property
+    def content(self) -> str:
+        """The text of the blocks."""
+
+    @property
+    def structured(self) -> Any:
+        """The structured output, decoded."""
+
+    @property
+    def structured_json(self) -> bytes | None:
+        """The structured output as the server sent it."""
+
+    @property
+    def meta(self) -> dict[str, Any] | None:
+        """The `_meta` of the result."""
+
+
+class ToolError(MCPError):
+    """The tool ran and failed: `text` is what it said, `result` the whole `ToolResult`.
+
+    A tool of yours may raise it to tell the model of a failure in these words and no others; of other exceptions
+    the model reads the type as well. `result` is None then.
+    """
+
+    def __init__(self, text: str, result: FailedResult | None = None) -> None:
         super().__init__(text)
         self.text = text
         self.result = result
@@ -227,10 +257,32 @@ class SkippedToolError(MCPError):
 
 
 class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
-    """Some tools of a listing cannot be imported: a group of one `SkippedToolError` each."""
+    """Some tools of a listing cannot be imported: a group of one `SkippedToolError` each.
+
+    Its text names the first ten tools, each with the reason, and how many more there are.
+    """
+
+    def __str__(self) -> str:
+        skipped = [_skipped(error) for error in _leaves(self)]
+        if len(skipped) > SKIPPED_SHOWN:
+            skipped[SKIPPED_SHOWN:] = [f"and {len(skipped) - SKIPPED_SHOWN} more"]
+        return f"{self.message}: {', '.join(skipped)}"
 
     def derive(self, excs: Sequence[_E]) -> ExceptionGroup[_E]:  # type: ignore[override]  # a part keeps the type
         return ToolImportError(self.message, excs)  # type: ignore[arg-type,return-value]  # typeshed: any part
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[SkippedToolError]:
+    """The errors of a group and of the groups in it: whoever catches may have nested them."""
+    found: list[SkippedToolError] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def _skipped(error: SkippedToolError) -> str:
+    name = f'"{error.name}"' if error.name else f"index {error.index}"
+    return f"{name} ({error.reason})"
 
 
 def describe_exit(returncode: int | None) -> str:

@@ -137,7 +137,11 @@ async def test_results_and_blocks_go_out_as_they_are_and_none_as_nothing(era: st
 @EVERY_ERA
 @pytest.mark.parametrize(
     ("error", "text"),
-    [(ValueError("no idea"), "no idea"), (KeyError(), "KeyError"), (RequestError(-1, "no"), "no (code -1)")],
+    [
+        (ValueError("no idea"), "ValueError: no idea"),
+        (KeyError(), "KeyError"),
+        (RequestError(-1, "no"), "no (code -1)"),
+    ],
 )
 async def test_what_an_agent_raises_is_a_failed_call_with_its_text(error: Exception, text: str, era: str) -> None:
     async def run(prompt: str) -> Any:
@@ -328,11 +332,11 @@ async def _goes_on_with_nothing(call: ToolCall, proceed: Any) -> Any:
 @pytest.mark.parametrize(
     ("wrapper", "text"),
     [
-        (_raises, "not today"),
-        (_raises_a_group, "not today"),
-        (_returns_text, 'a wrapper of tool "echo" returned str, not a ToolResult'),
-        (_goes_elsewhere, 'a wrapper of tool "echo" went on with a call of "other"'),
-        (_goes_on_with_nothing, 'a wrapper of tool "echo" went on with NoneType, not a ToolCall'),
+        (_raises, "ValueError: not today"),
+        (_raises_a_group, "ValueError: not today"),
+        (_returns_text, 'TypeError: a wrapper of tool "echo" returned str, not a ToolResult'),
+        (_goes_elsewhere, 'ValueError: a wrapper of tool "echo" went on with a call of "other"'),
+        (_goes_on_with_nothing, 'TypeError: a wrapper of tool "echo" went on with NoneType, not a ToolCall'),
     ],
 )
 async def test_a_wrapper_that_fails_is_a_failed_call_with_its_text(
@@ -500,7 +504,8 @@ async def test_a_run_that_is_not_async_is_a_failed_call_that_says_so() -> None:
     with trio.fail_after(5):
         async with open_memory_connection(server) as connection:
             result = await connection.call_tool("counter", {"prompt": "abc"})
-    assert (result.is_error, result.content) == (True, "run: expected an async function, this one returned int")
+    said = "TypeError: run: expected an async function, this one returned int"
+    assert (result.is_error, result.content) == (True, said)
 
 
 def test_an_agent_is_frozen() -> None:

@@ -152,7 +152,7 @@ def test_mcp_is_given_everything() -> None:
 def test_another_way_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match="^unsupported: expected .*, got 'drop'$",
+        match=r"^unsupported: expected .*, got 'drop'$",
     ):
         definitions("mcp", [], "drop")  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import encode_json
 from ..tools.context import CallContext, Context
-from ..tools.failures import text_of
+from ..tools.failures import RaisedResult, reason_of
 from ..tools.policy import NO_POLICY, Policy
 from ..tools.tool import Arguments, Tool
 from .docstring import read_docstring
@@ -198,7 +198,7 @@ class _Local:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentsError(name, str(error)) from error
         except Exception as error:  # noqa: BLE001 - whatever the validators of a user's class raise
-            return _failure(f'arguments for "{name}": {text_of(error)}')
+            return _failure(f'arguments for "{name}": {reason_of(error)}')
         if self.signature is None:
             call = partial(self.function, encoded)
         else:
@@ -211,11 +211,11 @@ class _Local:
             logger.debug('tool "%s" failed', name, exc_info=True)
             # What goes wrong in tidying up does not take the place of the cancel.
             await trio.lowlevel.checkpoint_if_cancelled()
-            return _failure(text_of(error))
+            return RaisedResult.of(error)
         try:
             return self.returns.result(value)
         except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
-            reason = text_of(error)
+            reason = reason_of(error)
             if isinstance(error, msgspec.ValidationError):
                 reason = validation_message(error, self.returns.schema)
             return _failure(f'tool "{name}" returned a value that does not match its return type: {reason}')

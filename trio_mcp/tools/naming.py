@@ -6,6 +6,7 @@ Stored transcripts carry them: what stands here never changes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 
 #: What providers take as a tool's name.
@@ -52,6 +53,17 @@ def is_tool_name(name: str) -> bool:
     (True, False)
     """
     return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def nearest_names(wrong: str, names: Iterable[str]) -> list[str]:
+    """The names that may have been meant by one that is none of them, the nearest first: three at most.
+
+    >>> nearest_names("ecko", ["echo", "add"])
+    ['echo']
+    """
+    from difflib import get_close_matches  # slow to import, and needed by mistakes alone
+
+    return get_close_matches(wrong, list(dict.fromkeys(names)), n=3)
 
 
 def _cut(legal: str, original: str) -> str:

@@ -7,20 +7,18 @@ Arguments are not validated here: that is the server's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
+from ..models.result import ToolResult
+from ..models.tool import ToolAnnotations, ToolSpec
 from ..protocol.revisions import META_PREFIX
 from .context import CallContext, LocalCall, OnProgress
-from .failures import SILENT_FAILURE
 from .naming import tool_name
 from .policy import NO_POLICY, Policy
-
-if TYPE_CHECKING:
-    from ..models.result import ToolResult
-    from ..models.tool import ToolAnnotations, ToolSpec
+from .rendering import Render, text_alone, text_beside_images
 
 #: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
 Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
@@ -65,6 +63,7 @@ class Tool:
     policy: Policy = NO_POLICY
     function: Callable[..., Any] | None = field(default=None, repr=False)
     _origin: str = field(default="mcp", repr=False)
+    _render: Render = field(default="content", repr=False)
 
     @property
     def title(self) -> str | None:
@@ -103,6 +102,11 @@ class Tool:
         return self._origin if self.policy.origin is None else self.policy.origin
 
     @property
+    def render(self) -> Render:
+        """What the text of a result is made of: see `Policy`."""
+        return self._render if self.policy.render is None else self.policy.render
+
+    @property
     def sequential(self) -> bool:
         """Whether it runs alone: unless it is marked read-only, and always where the policy says so."""
         return self.policy.sequential or not self.annotations.read_only_hint
@@ -137,10 +141,12 @@ class Tool:
         return await self._run(self.name, arguments, context)
 
     async def invoke(self, arguments: Arguments) -> str:
-        """Call the tool and return its text (`ToolResult.as_text`).
+        """Call the tool and return its text: what a `Toolbox` tells a model, with a line for each image.
+
+        Which text that is, the tool's origin or its `Policy.render` says.
 
         Raises:
-            ToolError: the tool failed; the text is what it said (`ToolResult.content`, as a `Toolbox` has it).
+            ToolError: the tool failed; the text is what it said.
             Exception: everything that `call` raises.
 
         Example:
@@ -154,8 +160,8 @@ class Tool:
         """
         result = await self.call(arguments)
         if result.is_error:
-            raise ToolError(result.content or SILENT_FAILURE, result)
-        return result.as_text()
+            raise ToolError(text_beside_images(result, self.render), result)
+        return text_alone(result, self.render)
 
     def with_policy(self, policy: Policy) -> Tool:
         """The same tool under another policy, which takes the place of the one it had.
@@ -209,7 +215,7 @@ def _is_of_one_hop(key: str) -> bool:
 
 def imported_tool(spec: ToolSpec, caller: ToolCaller, name: str, policy: Policy) -> Tool:
     """A server's tool under a name of the application's choice, with the server's own description."""
-    return Tool(name, spec.description or "", spec, _Remote(caller, spec.name), policy)
+    return Tool(name, spec.description or "", spec, _Remote(caller, spec.name), policy, render="structured")
 
 
 def remote_tool(spec: ToolSpec, caller: ToolCaller, server_name: str) -> Tool:

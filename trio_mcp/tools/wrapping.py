@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..models.result import ToolResult
-from .policy import ToolCall
-
-if TYPE_CHECKING:
-    from .policy import Proceed, Wrapper
+from .policy import Proceed, ToolCall, Wrapper
 
 
 async def call_through(wrappers: Sequence[Wrapper], call: ToolCall, run: Proceed) -> ToolResult:

@@ -18,9 +18,8 @@ Schema = dict[str, Any]
 
 #: Keywords whose value is a schema, a list of schemas, and an object whose values are schemas.
 _SCHEMA = frozenset(
-    ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
-    + ("unevaluatedItems", "unevaluatedProperties")
-)
+    ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames")
+) | {"then", "unevaluatedItems", "unevaluatedProperties"}
 _SCHEMAS = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
 _NAMED_SCHEMAS = frozenset(("$defs", "definitions", "dependentSchemas", "patternProperties", "properties"))
 #: Keywords whose value is data, which may be null.
