@@ -1,8 +1,8 @@
 """Every exception of trio_mcp. Each docstring says who is at fault.
 
-Constructors take facts; the sentence is the class's business. `str(error)` is one line that may be shown to a
-model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
-them and models do not. What a connection that you closed yourself raises is `trio.ClosedResourceError`.
+Constructors take facts, and each class makes its sentence of them. `str(error)` is one line that may be shown to
+a model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
+them and models do not. A connection that you closed yourself raises `trio.ClosedResourceError`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _E = TypeVar("_E", bound=Exception)
 
 
 class MCPError(Exception):
-    """Anything that trio_mcp raises, apart from trio's own exceptions."""
+    """The base of trio_mcp's exceptions. A wrong argument is a TypeError or ValueError; cancels are trio's."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, dict(self.__dict__))
@@ -224,7 +224,7 @@ class ToolError(MCPError):
 
 
 class ApprovalRequiredError(MCPError):
-    """Policy: the tool may not run before somebody has said yes."""
+    """The tool's policy requires approval, and nobody was asked."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'tool "{name}" requires approval')

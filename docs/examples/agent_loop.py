@@ -3,7 +3,7 @@
 Run it: it needs no network. The model is a script, so that the same happens every time. In its first turn it asks
 for two calls at once, and the user stops the slow one while the turn goes on; in its second it wants to send two
 letters, and the user is asked about each. With a real model, `toolbox.definitions`, `toolbox.calls` and
-`toolbox.results` stand where the script is: they speak the shapes of the providers' APIs.
+`toolbox.results` take the place of the script: they translate to and from the providers' APIs.
 """
 
 import json
@@ -17,7 +17,7 @@ from trio_mcp import Policy, Server, Toolbox, ToolCall, ToolOutcome, open_connec
 
 HERE = Path(__file__).parent
 
-#: What the model says in each turn, and the calls that it asks for; without any, it is done.
+#: The model's text in each turn, and the calls that it asks for; a turn without calls is the last.
 SCRIPT = [
     (
         "I look into the catalogue, and send somebody to the stacks.",

@@ -461,3 +461,9 @@ async def test_many_imports_at_once_are_all_alike() -> None:
                     nursery.start_soon(one)
     assert found == [found[0]] * 10
     assert len(found[0].tools) == 20
+
+
+@pytest.mark.parametrize("wrong", [None, "server", ToolServer("s")])
+async def test_importing_from_what_is_no_connection_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=f"^connection: expected Connection, got {type(wrong).__name__}$"):
+        await import_tools(wrong)

@@ -18,7 +18,8 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     """A result, encoded. What it holds of structured output and `_meta` passes unchanged, as far as it is JSON."""
-    result = spoken(result)
+    if result.is_error:
+        result = spoken(result)
     content = [
         {"type": "text", "text": block.text}
         if type(block) is Text and block == Text(block.text)

@@ -1,6 +1,6 @@
-"""What an application decides about a tool, as data, and the call that such decisions are about.
+"""`Policy`, the decisions of an application about a tool, as data; and `ToolCall`, the call that they are about.
 
-Nothing here carries a policy out: the toolbox does.
+Nothing here carries a policy out: a toolbox does.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class ToolCall:
     """One call that a model asked for.
 
     Attributes:
-        id: the provider's, which goes back with the outcome.
-        name: the tool's, as the model gave it; whether there is such a tool shows when it runs.
-        arguments: what `Tool.call` takes: a mapping, raw JSON as the model wrote it, or None.
+        id: the provider's id of the call, which goes back with the outcome.
+        name: the tool's name as the model gave it; whether there is such a tool shows when the call runs.
+        arguments: as `Tool.call` takes them: a mapping, raw JSON as the model wrote it, or None.
 
     >>> ToolCall("call_1", "add", '{"a": 2, "b": 3}').name
     'add'
@@ -32,7 +32,7 @@ class ToolCall:
     arguments: Any = None
 
 
-#: Carries out a call: what a wrapper goes on with.
+#: Carries out a call; a wrapper is given one to go on with.
 Proceed = Callable[[ToolCall], Awaitable[ToolResult]]
 #: An async function around each call of a tool.
 Wrapper = Callable[[ToolCall, Proceed], Awaitable[ToolResult]]
@@ -88,7 +88,7 @@ def _check_render(_: Any, __: Attribute[Render | None], value: Any) -> None:
 
 @frozen(kw_only=True)
 class Policy:
-    """What you decide about a tool. It adds to what the tool's annotations say, and never takes away.
+    """Your decisions about a tool. They add to what the tool's annotations demand, and never take away from it.
 
     `Toolbox.run` carries it out. `Tool.call` and `ToolServer` do not; `ToolServer.add_tools` refuses a tool that
     requires approval, since MCP has no channel for that. `add_agent` carries out the wrappers, and lists a tool
@@ -96,8 +96,8 @@ class Policy:
 
     Args:
         timeout: seconds that one call may take, with its wrappers; waiting for its turn and for approval apart.
-        max_result_bytes: what a result's text is cut to, in bytes of UTF-8; a line after it says how many are
-            missing. Images and structured output are not cut.
+        max_result_bytes: the length that a result's text is cut to, in bytes of UTF-8; a line after it says how
+            many are missing. Images and structured output are not cut.
         require_approval: the tool runs only after somebody has said yes.
         sequential: the tool runs alone, even where its server calls it read-only.
         wrap: async functions `(call, proceed) -> ToolResult` around each call, the outermost first. `await

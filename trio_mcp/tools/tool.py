@@ -1,7 +1,7 @@
-"""One tool that can be called, wherever it runs.
+"""`Tool`: one tool that can be called, be it a server's or a Python function.
 
-A remote tool knows its connection only as a `ToolCaller`: any connection will do, and tests need none.
-Arguments are not validated here: that is the server's business.
+A server's tool knows its connection as a `ToolCaller`, so that any connection will do. Arguments are not validated
+here: the server does that.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .naming import tool_name
 from .policy import NO_POLICY, Policy
 from .rendering import Render, text_alone, text_beside_images
 
-#: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
+#: The arguments of a call: a mapping of JSON values, raw JSON as a model produced it, or None for none.
 Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
 
 
 class ToolCaller(Protocol):
-    """What a remote tool needs of its connection."""
+    """A connection, as far as a server's tool needs it."""
 
     async def call_tool(
         self,
@@ -49,10 +49,10 @@ class Tool:
     """A tool that can be called: a server's, or a Python function.
 
     Attributes:
-        name: what agents call it, such as `mcp__time__get_current_time`.
-        description: what models read about it.
+        name: the name that agents use, such as `mcp__time__get_current_time`.
+        description: the text that models read about it.
         spec: the tool as its server lists it, unknown fields kept.
-        policy: what the application decided about it.
+        policy: the application's decisions about it.
         function: the undecorated function of a local tool, else None.
     """
 
@@ -88,12 +88,12 @@ class Tool:
 
     @property
     def annotations(self) -> ToolAnnotations:
-        """What the server says about the tool's manners."""
+        """The server's hints, such as whether the tool only reads."""
         return self.spec.annotations
 
     @property
     def remote_name(self) -> str:
-        """What the server itself calls it."""
+        """The name that the server itself uses."""
         return self.spec.name
 
     @property
@@ -103,7 +103,7 @@ class Tool:
 
     @property
     def render(self) -> Render:
-        """What the text of a result is made of: see `Policy`."""
+        """Which part of a result becomes its text: see `Policy`."""
         return self._render if self.policy.render is None else self.policy.render
 
     @property
@@ -208,7 +208,7 @@ class _Remote:
 def _is_of_one_hop(key: str) -> bool:
     """Whether a member of a request's `_meta` is about that request alone (basic, "_meta").
 
-    The others, a trace context among them, are for whoever does the work in the end.
+    The others, a trace context among them, are for the server that does the work in the end.
     """
     return key == "progressToken" or key.startswith(META_PREFIX)
 
