@@ -116,6 +116,8 @@ def test_no_error_about_the_peer_is_a_value_error() -> None:
         (InvalidServerError("url", "is no URL"), "url: is no URL"),
         (InvalidArgumentsError("add", "got int"), 'arguments for "add" are not a JSON object: got int'),
         (UnknownToolError("add"), 'unknown tool "add"'),
+        (UnknownToolError("ad", ["add"]), 'unknown tool "ad"; did you mean "add"?'),
+        (UnknownToolError("ad", ("add", "ads")), 'unknown tool "ad"; did you mean "add" or "ads"?'),
         (ServerStartError("time", "no such command"), 'server "time" did not start: no such command'),
         (ServerStartError("time", returncode=2), 'server "time" did not start: exited with status 2'),
         (ServerStoppedError("time", returncode=0), 'server "time" stopped: exited with status 0'),
@@ -125,6 +127,7 @@ def test_no_error_about_the_peer_is_a_value_error() -> None:
         (ProtocolError("no JSON", "{"), "no JSON"),
         (AuthError("time", 401), 'server "time" refused access: HTTP 401'),
         (ToolError("no such file", ToolResult()), "no such file"),
+        (ToolError("no such file"), "no such file"),
         (ApprovalRequiredError("add"), 'tool "add" requires approval'),
         (NotOfferedError("sampling"), "the client does not offer sampling"),
         (SkippedToolError("add", 3, "no-schema"), 'tool "add" at index 3 was skipped: no-schema'),
@@ -267,6 +270,22 @@ def test_an_import_error_in_a_group_of_a_nursery_keeps_its_kind() -> None:
     assert rest is not None
     assert type(matched.exceptions[0]) is ToolImportError
     assert [type(error) for error in rest.exceptions] == [ValueError]
+
+
+def test_an_import_error_names_ten_tools_and_why_and_counts_the_others() -> None:
+    few = ToolImportError("2 tools were skipped", [skipped(1), SkippedToolError("", 7, "no-name")])
+    assert str(few) == '2 tools were skipped: "tool1" (no-schema), index 7 (no-name)'
+    ten = ToolImportError("10 tools were skipped", [skipped(number) for number in range(10)])
+    assert str(ten).endswith('"tool9" (no-schema)')
+    many = ToolImportError("12 tools were skipped", [skipped(number) for number in range(12)])
+    assert str(many).endswith('"tool9" (no-schema), and 2 more')
+    nested = ToolImportError("some tools", [ToolImportError("more", [skipped(1)]), skipped(2)])  # type: ignore[list-item]
+    assert str(nested) == 'some tools: "tool1" (no-schema), "tool2" (no-schema)'
+
+
+def test_an_unknown_tools_error_has_the_nearest_names() -> None:
+    assert UnknownToolError("ad", ["add"]).nearest == ("add",)
+    assert UnknownToolError("ad").nearest == ()
 
 
 def test_the_cause_of_a_skip_is_also_its_dunder_cause() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import typing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -269,4 +268,14 @@ async def test_a_modern_conversation_may_be_scripted_too() -> None:
 def test_a_script_error_is_no_error_of_the_library() -> None:
     """It tells of the test, and must not be caught by what the test checks."""
     assert not issubclass(ScriptError, MCPError)
-    assert Path(testing.__file__).name == "testing.py"
+
+
+def test_what_is_no_script_is_a_type_error() -> None:
+    wrong: Any = None
+    with pytest.raises(TypeError, match=r"^text: expected str, got NoneType$"):
+        WireScript(wrong)
+
+
+def test_a_misbehaving_server_is_not_waited_for() -> None:
+    assert misbehaving_server("deaf").stop_timeout < 1
+    assert sorted(testing.__all__) == testing.__all__

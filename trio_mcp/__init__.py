@@ -47,7 +47,11 @@ if TYPE_CHECKING:
     from .agents.agent import AgentLike as AgentLike
     from .agents.agent import add_agent as add_agent
     from .agents.outcome import ToolOutcome as ToolOutcome
+    from .agents.providers.lookup import Provider as Provider
     from .agents.toolbox import Toolbox as Toolbox
+    from .agents.turn import Approve as Approve
+    from .agents.turn import OnOutcome as OnOutcome
+    from .agents.turn_context import OnCallProgress as OnCallProgress
     from .client.connection import Connection as Connection
     from .client.features.elicitation import OnElicit as OnElicit
     from .client.features.log_messages import OnLog as OnLog
@@ -111,6 +115,8 @@ if TYPE_CHECKING:
     from .tools.naming import tool_name as tool_name
     from .tools.policy import Policy as Policy
     from .tools.policy import ToolCall as ToolCall
+    from .tools.policy import Wrapper as Wrapper
+    from .tools.rendering import Render as Render
     from .tools.tool import Tool as Tool
     from .transports.streamable.limits import StreamableLimits as StreamableLimits
 
@@ -148,10 +154,14 @@ _HOMES = {
     "models.tool": ("ToolAnnotations", "ToolSpec"),
     "models.typed_result": ("TypedToolResult",),
     "tools.naming": ("is_tool_name", "tool_name"),
-    "tools.policy": ("Policy", "ToolCall"),
+    "tools.policy": ("Policy", "ToolCall", "Wrapper"),
+    "tools.rendering": ("Render",),
     "tools.tool": ("Tool",),
     "agents.outcome": ("ToolOutcome",),
+    "agents.providers.lookup": ("Provider",),
     "agents.toolbox": ("Toolbox",),
+    "agents.turn": ("Approve", "OnOutcome"),
+    "agents.turn_context": ("OnCallProgress",),
     "tools.importing": ("ImportedTools", "import_tools"),
     "functions.decorators": ("raw_tool", "tool"),
     "tools.context": ("Context", "OnProgress"),

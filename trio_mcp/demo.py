@@ -1,4 +1,4 @@
-"""The embedded demo server: small tools worth trying, and all that the library can do with one.
+"""The demo server: small tools to try a client with, each for one thing that a tool can do.
 
 `trio-mcp demo` shows it; `python -m trio_mcp.demo` serves it over stdio; `trio_mcp.demo:server` is the server.
 """
@@ -12,6 +12,7 @@ import zlib
 import attrs
 import trio
 
+from .errors import ToolError
 from .functions.decorators import tool
 from .models.content import Image
 from .server.registry import ToolServer
@@ -21,20 +22,20 @@ from .version import __version__
 
 #: Progress notifications of one slow call.
 STEPS = 10
-#: The side of the picture, in pixels.
+#: The width and height of the picture, in pixels.
 SIDE = 64
 
 
 @attrs.frozen
 class Sum:
-    """What `add` returns."""
+    """The structured output of `add`."""
 
     sum: int | float
 
 
 @attrs.frozen
 class Favourite:
-    """What `ask` asks for."""
+    """The form that `ask` asks the user to fill in."""
 
     colour: str
     shade: str = "any"
@@ -63,11 +64,11 @@ async def add(a: int | float, b: int | float) -> Sum:
 
 @tool(read_only=True)
 async def slow(seconds: float, context: Context) -> str:
-    """Take some time, and tell how far it is.
+    """Take some time, and report progress.
 
     Args:
         seconds: how long, at most 60.
-        context: where progress goes.
+        context: receives the progress.
     """
     seconds = min(max(seconds, 0.0), 60.0)
     for step in range(1, STEPS + 1):
@@ -83,7 +84,7 @@ _calls_of_flaky = itertools.count(1)
 async def flaky() -> str:
     """Fail every other time, beginning with the first."""
     if next(_calls_of_flaky) % 2:
-        raise RuntimeError("flaky failed, as it does every other time: try again")
+        raise ToolError("flaky failed, as it does every other time: try again")
     return "it worked this time"
 
 

@@ -1,31 +1,30 @@
 """Every exception of trio_mcp. Each docstring says who is at fault.
 
-Constructors take facts; the sentence is the class's business. `str(error)` is one line that may be shown to a
-model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
-them and models do not. What a connection that you closed yourself raises is `trio.ClosedResourceError`.
+Constructors take facts, and each class makes its sentence of them. `str(error)` is one line that may be shown to
+a model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
+them and models do not. A connection that you closed yourself raises `trio.ClosedResourceError`.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from .redaction import NOTHING_SECRET, Redactor
-
-if TYPE_CHECKING:
-    from .models.result import ToolResult
 
 #: How much of a payload that broke the protocol is kept: enough to recognise it, too little to flood a log.
 PAYLOAD_SHOWN = 200
 #: How much of a server's stderr a note shows, in characters: the last screenful.
 TAIL_SHOWN = 4096
+#: How many skipped tools the text of a `ToolImportError` names: a line that can still be read.
+SKIPPED_SHOWN = 10
 
 _E = TypeVar("_E", bound=Exception)
 
 
 class MCPError(Exception):
-    """Anything that trio_mcp raises, apart from trio's own exceptions."""
+    """The base of trio_mcp's exceptions. A wrong argument is a TypeError or ValueError; cancels are trio's."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, dict(self.__dict__))
@@ -60,15 +59,15 @@ class InvalidArgumentsError(MCPError, ValueError):
 
 
 class UnknownToolError(MCPError, LookupError):
-    """You named a tool that `Server.tools` hides, or that is not published (`remove_tool`). Nothing was sent.
+    """You named a tool that is not there, or that `Server.tools` hides. Nothing was sent.
 
     `nearest` holds known names that are like it, the likeliest first. For a name that the server itself does not
     know, the server answers with a `RequestError`.
     """
 
-    def __init__(self, name: str, *, nearest: Sequence[str] = ()) -> None:
-        shown = " or ".join(f'"{known}"' for known in nearest)
-        super().__init__(f'unknown tool "{name}"' + (f"; did you mean {shown}?" if nearest else ""))
+    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
+        names = " or ".join(f'"{near}"' for near in nearest)
+        super().__init__(f'unknown tool "{name}"' + (f"; did you mean {names}?" if names else ""))
         self.name = name
         self.nearest = tuple(nearest)
 
@@ -224,17 +223,45 @@ class Unauthorized(MCPError):  # noqa: N818 - HTTP's own word for it
         self.status = status
 
 
-class ToolError(MCPError):
-    """The tool ran and failed: `text` is what it said, `result` the whole `ToolResult`."""
+class FailedResult(Protocol):
+    """What a `ToolError` has of the tool's result; a `ToolResult` is one."""
 
-    def __init__(self, text: str, result: ToolResult) -> None:
+    @property
+    def blocks(self) -> Sequence[Any]:
+        """The content blocks."""
+
+    @property
+    def content(self) -> str:
+        """The text of the blocks."""
+
+    @property
+    def structured(self) -> Any:
+        """The structured output, decoded."""
+
+    @property
+    def structured_json(self) -> bytes | None:
+        """The structured output as the server sent it."""
+
+    @property
+    def meta(self) -> dict[str, Any] | None:
+        """The `_meta` of the result."""
+
+
+class ToolError(MCPError):
+    """The tool ran and failed: `text` is what it said, `result` the whole `ToolResult`.
+
+    A tool of yours may raise it to tell the model of a failure in these words and no others; of other exceptions
+    the model reads the type as well. `result` is None then.
+    """
+
+    def __init__(self, text: str, result: FailedResult | None = None) -> None:
         super().__init__(text)
         self.text = text
         self.result = result
 
 
 class ApprovalRequiredError(MCPError):
-    """Policy: the tool may not run before somebody has said yes."""
+    """The tool's policy requires approval, and nobody was asked."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'tool "{name}" requires approval')
@@ -267,7 +294,16 @@ class SkippedToolError(MCPError):
 
 
 class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
-    """Some tools of a listing cannot be imported: a group of one `SkippedToolError` each."""
+    """Some tools of a listing cannot be imported: a group of one `SkippedToolError` each.
+
+    Its text names the first ten tools, each with the reason, and how many more there are.
+    """
+
+    def __str__(self) -> str:
+        skipped = [_skipped(error) for error in _leaves(self)]
+        if len(skipped) > SKIPPED_SHOWN:
+            skipped[SKIPPED_SHOWN:] = [f"and {len(skipped) - SKIPPED_SHOWN} more"]
+        return f"{self.message}: {', '.join(skipped)}"
 
     def derive(self, excs: Sequence[_E]) -> ExceptionGroup[_E]:  # type: ignore[override]  # a part keeps the type
         return ToolImportError(self.message, excs)  # type: ignore[arg-type,return-value]  # typeshed: any part
@@ -282,6 +318,19 @@ def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     from difflib import get_close_matches  # only a mistake needs it
 
     return tuple(get_close_matches(str(name), list(dict.fromkeys(known))))
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[SkippedToolError]:
+    """The errors of a group and of the groups in it: whoever catches may have nested them."""
+    found: list[SkippedToolError] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def _skipped(error: SkippedToolError) -> str:
+    name = f'"{error.name}"' if error.name else f"index {error.index}"
+    return f"{name} ({error.reason})"
 
 
 def describe_exit(returncode: int | None) -> str:

@@ -82,13 +82,13 @@ WAYS = (
         "A call that comes in over HTTP",
         (
             Station("server/http/app.py", "HttpApp._serve", "routes; asks who may come in"),
-            Station("server/http/asgi.py", "Request.read_body", "reads the body, up to max_body"),
+            Station("server/http/asgi.py", "HttpRequest.read_body", "reads the body, up to max_body"),
             Station("server/http/body.py", "read_post", "makes the body messages"),
             Station("server/http/modern.py", "Modern.post", "compares headers and body, counts the load"),
-            Station("server/dispatch.py", "Session.begin_checked", "looks the method up in the features"),
+            Station("server/dispatch.py", "Dispatcher.begin_checked", "looks the method up in the table"),
             Station("tools/tool.py", "Tool.run", "runs the tool, wherever it is"),
-            Station("functions/decorators.py", "_Local.__call__", "decodes the arguments, calls the function"),
-            Station("server/results.py", "encode_result", "encodes the ToolResult for the era"),
+            Station("functions/local_tool.py", "FunctionRun.__call__", "decodes the arguments, calls the function"),
+            Station("server/features/tool_results.py", "encode_result", "encodes the ToolResult for the era"),
         ),
     ),
 )

@@ -3,7 +3,7 @@
     pip install trio-mcp anthropic
     python docs/examples/agent_anthropic.py
 
-Needs neither network nor key: at the end of this file stands what answers in place of the API, at the HTTP level.
+Needs neither network nor key: a script at the end of this file answers in place of the API, at the HTTP level.
 With `anthropic.AsyncAnthropic()` in place of `scripted_client()` a real model has the same tools.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import anthropic
 import httpx2
 import trio
 
-from trio_mcp import Policy, Server, Tool, Toolbox, ToolCall, default_environment, open_connections
+from trio_mcp import Approve, Policy, Server, Tool, Toolbox, ToolCall, default_environment, open_connections
 
 MODEL = "claude-sonnet-5-5"
 #: An agent that never comes to an end costs money.
@@ -39,22 +38,26 @@ async def main() -> None:
 
 
 def careful(tool: Tool) -> Tool:
-    """A tool that its server does not call read-only runs after somebody has said yes, and never for long."""
+    """Ask before a tool runs that its server does not call read-only, and let no tool run for long."""
     return tool.with_policy(Policy(timeout=30, require_approval=not tool.annotations.read_only_hint))
 
 
-async def ask(call: ToolCall) -> bool:
-    """Where a person would be asked: `await trio.to_thread.run_sync(input, ...)`. This one fears for the money."""
-    yes: bool = call.arguments.get("amount", 0) <= 100
-    print(f"  may it? {call.name} {json.dumps(call.arguments)} -> {'yes' if yes else 'no'}")
-    return yes
+async def ask(call: ToolCall) -> bool | str:
+    """Ask whether a call may run: True is yes, a text is no and says why. This user is a script.
+
+    A person would be asked by `await trio.to_thread.run_sync(input, "may it? ", abandon_on_cancel=True)`: without
+    the last argument Ctrl-C would wait for the answer.
+    """
+    answer = True if call.arguments.get("amount", 0) <= 100 else "that is too much"
+    print(f"  may it? {call.name} {json.dumps(call.arguments)} -> {'yes' if answer is True else answer}")
+    return answer
 
 
 async def converse(
     client: anthropic.AsyncAnthropic,
     toolbox: Toolbox,
     prompt: str,
-    approve: Callable[[ToolCall], Awaitable[bool]],
+    approve: Approve,
 ) -> None:
     """Talk with the model until it asks for no more calls, and print what happens."""
     print(f"user: {prompt}")
@@ -75,7 +78,7 @@ async def converse(
             print(f"  {outcome.name} {mark} {outcome.content}{shown}")
         conversation.append({"role": "assistant", "content": message.content})
         conversation += toolbox.results("anthropic", outcomes)
-    print("model: has had its turns")
+    print("model: has used up its turns")
 
 
 # --- In place of the API
@@ -100,7 +103,7 @@ SCRIPT = [
         use("toolu_3", "mcp__bank__pay", account="household", amount=90, to="the gas works"),
         use("toolu_4", "mcp__bank__pay", account="household", amount=900, to="the prince"),
     ],
-    [text("The gas works have their money. The prince has not: that needs your approval.")],
+    [text("The gas works have their money. The prince has not: you called it too much.")],
 ]
 
 

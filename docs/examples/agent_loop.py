@@ -3,7 +3,7 @@
 Run it: it needs no network. The model is a script, so that the same happens every time. In its first turn it asks
 for two calls at once, and the user stops the slow one while the turn goes on; in its second it wants to send two
 letters, and the user is asked about each. With a real model, `toolbox.definitions`, `toolbox.calls` and
-`toolbox.results` stand where the script is: they speak the shapes of the providers' APIs.
+`toolbox.results` take the place of the script: they translate to and from the providers' APIs.
 """
 
 import json
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import trio
 
-from trio_mcp import Policy, Server, Toolbox, ToolCall, ToolOutcome, ToolResult, open_connection
+from trio_mcp import Policy, Server, Toolbox, ToolCall, ToolOutcome, open_connection
 
 HERE = Path(__file__).parent
 
-#: What the model says in each turn, and the calls that it asks for; without any, it is done.
+#: The model's text in each turn, and the calls that it asks for; a turn without calls is the last.
 SCRIPT = [
     (
         "I look into the catalogue, and send somebody to the stacks.",
@@ -38,7 +38,7 @@ SCRIPT = [
 
 
 class ScriptedModel:
-    """Says what stands in the script. A real one would read the conversation."""
+    """Gives the answers of the script, one by one. A real model would read the conversation."""
 
     def __init__(self) -> None:
         self._turns = iter(SCRIPT)
@@ -48,23 +48,15 @@ class ScriptedModel:
         return next(self._turns)
 
 
-class StopButton:
-    """Ends one call and not the whole turn: a wrapper around the call, with a cancel scope for the user."""
+async def approve(call: ToolCall) -> bool | str:
+    """Ask the user, who does not write to everybody: a text is no, and says why.
 
-    async def __call__(self, call, proceed):
-        with trio.CancelScope() as self._scope:
-            return await proceed(call)
-        return ToolResult("stopped by the user", is_error=True)
-
-    def press(self) -> None:
-        self._scope.cancel()
-
-
-async def approve(call: ToolCall) -> bool:
-    """Ask the user; this one does not write to everybody."""
+    Here the user is a script. A person would be asked by `await trio.to_thread.run_sync(input, "may it? ",
+    abandon_on_cancel=True)`: without the last argument Ctrl-C would wait for the answer.
+    """
     to = json.loads(call.arguments)["to"]
-    answer = to != "everybody"
-    print(f"  [may it write to {to}? {'yes' if answer else 'no'}]")
+    answer = True if to != "everybody" else "not to everybody"
+    print(f"  [may it write to {to}? {'yes' if answer is True else answer}]")
     return answer
 
 
@@ -87,8 +79,8 @@ async def talk(question: str, toolbox: Toolbox) -> None:
 
 
 def state(outcome: ToolOutcome) -> str:
-    if outcome.pending:
-        return "pending"
+    if outcome.refused:
+        return "refused"
     return "failed" if outcome.is_error else "done"
 
 
@@ -98,13 +90,12 @@ def example_server(name: str) -> Server:
 
 
 async def main() -> None:
-    button = StopButton()
     called_back = trio.Event()
 
     def on_log(level: str, logger: str | None, data: object) -> None:
         print(f"  [the library says: {data}]")
         print("  [the user presses stop]")
-        button.press()
+        toolbox.cancel("call_2")  # ends this one call; the turn goes on
 
     def on_stderr(line: str) -> None:
         if "called back" in line:
@@ -112,7 +103,7 @@ async def main() -> None:
 
     policies = {
         "find": Policy(timeout=10, max_result_bytes=4_000),
-        "search_stacks": Policy(wrap=[button]),
+        "search_stacks": Policy(),
         "send": Policy(timeout=10, require_approval=True),
     }
     async with (
@@ -121,7 +112,8 @@ async def main() -> None:
     ):
         tools = [tool.with_policy(policies[tool.remote_name]) for tool in (*library.tools, *mail.tools)]
         print(f"tools: {', '.join(tool.name for tool in tools)}")
-        await talk("What is there on tides? Tell Ada.", Toolbox(tools))
+        toolbox = Toolbox(tools)
+        await talk("What is there on tides? Tell Ada.", toolbox)
         with trio.fail_after(10):
             await called_back.wait()
         print("[whoever searched the stacks was called back the moment the user pressed stop]")

@@ -12,7 +12,7 @@ balances = {"household": 250}
 
 @attrs.frozen
 class Balance:
-    """What `balance` returns."""
+    """The structured output of `balance`."""
 
     account: str
     amount: int

@@ -25,7 +25,7 @@ async def search_stacks(subject: str, context: Context) -> str:
 
     Args:
         subject: in one word.
-        context: where the walk is told of.
+        context: receives a log message at each shelf.
     """
     try:
         for shelf in range(1, 61):

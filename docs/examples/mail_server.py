@@ -1,4 +1,4 @@
-"""A post office as an MCP server over stdio, for agent_loop.py: one tool, that should not run unasked."""
+"""A post office as an MCP server over stdio, for agent_loop.py: one tool, which needs approval."""
 
 import trio
 

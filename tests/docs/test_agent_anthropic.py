@@ -26,10 +26,10 @@ model: I look at the account, and paint meanwhile.
   mcp__bank__balance = {"account":"household","amount":250}
   mcp__demo__picture =  <image/png>
   may it? mcp__bank__pay {"account": "household", "amount": 90, "to": "the gas works"} -> yes
-  may it? mcp__bank__pay {"account": "household", "amount": 900, "to": "the prince"} -> no
+  may it? mcp__bank__pay {"account": "household", "amount": 900, "to": "the prince"} -> that is too much
   mcp__bank__pay = paid 90 to the gas works
-  mcp__bank__pay ! tool "mcp__bank__pay" requires approval
-model: The gas works have their money. The prince has not: that needs your approval.
+  mcp__bank__pay ! the user refused: that is too much
+model: The gas works have their money. The prince has not: you called it too much.
 """
 
 

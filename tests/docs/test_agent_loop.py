@@ -18,14 +18,14 @@ model: I look into the catalogue, and send somebody to the stacks.
   [the library says: walking to shelf 1]
   [the user presses stop]
   call_1 <- done: Tides and Waves, The Moon and the Sea
-  call_2 <- failed: stopped by the user
+  call_2 <- failed: cancelled
 model: Two books. I write to Ada, and tell everybody else as well.
   call_3 -> mcp__mail__send {"to": "ada", "text": "The library has two books on tides."}
   call_4 -> mcp__mail__send {"to": "everybody", "text": "Read more about tides!"}
   [may it write to ada? yes]
-  [may it write to everybody? no]
+  [may it write to everybody? not to everybody]
   call_3 <- done: sent 7 words to ada
-  call_4 <- pending: tool "mcp__mail__send" requires approval
+  call_4 <- refused: the user refused: not to everybody
 model: There are two books on tides, and Ada knows. I did not write to everybody else.
 [whoever searched the stacks was called back the moment the user pressed stop]
 """

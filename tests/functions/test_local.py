@@ -290,12 +290,12 @@ async def test_text_that_is_no_utf8_is_shown_escaped() -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("no such city"), "no such city"),
+        (ValueError("no such city"), "ValueError: no such city"),
         (ValueError(), "ValueError"),
-        (KeyError("a"), "'a'"),
-        (ExceptionGroup("many", [ExceptionGroup("one", [OSError("disk full")])]), "disk full"),
-        (ExceptionGroup("two", [OSError("a"), OSError("b")]), "two (2 sub-exceptions)"),
-        (OSError("caf\udce9"), "caf\\udce9"),
+        (KeyError("a"), "KeyError: 'a'"),
+        (ExceptionGroup("many", [ExceptionGroup("one", [OSError("disk full")])]), "OSError: disk full"),
+        (ExceptionGroup("two", [OSError("a"), OSError("b")]), "ExceptionGroup: two (2 sub-exceptions)"),
+        (OSError("caf\udce9"), "OSError: caf\\udce9"),
     ],
     ids=str,
 )
@@ -320,7 +320,7 @@ async def test_invoke_returns_the_text_and_raises_what_failed() -> None:
 
     made = tool(half)
     assert await made.invoke({"number": 4}) == "2"
-    with pytest.raises(ToolError, match=r"^odd$"):
+    with pytest.raises(ToolError, match=r"^ValueError: odd$"):
         await made.invoke({"number": 3})
     with pytest.raises(ToolError, match='arguments for "half": number: expected int, got str'):
         await made.invoke({"number": "3"})

@@ -239,7 +239,7 @@ async def test_a_failing_tool_tells_its_text() -> None:
         line = await served.connect()
         reply = await line.modern("tools/call", name="fail", arguments={})
         assert reply.result["isError"] is True
-        assert reply.result["content"][0]["text"] == "no such street"
+        assert reply.result["content"][0]["text"] == "ValueError: no such street"
 
 
 async def test_changes_of_the_list_reach_those_who_listen_for_them() -> None:

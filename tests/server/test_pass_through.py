@@ -177,7 +177,7 @@ async def test_blocks_and_failures_pass_through_unchanged(eras: tuple[str, str])
         assert result.meta is not None
         assert result.meta["a/b"] == 1
         silent = await down.call_tool("fail")
-        assert (silent.blocks, silent.is_error) == ((), True), "what says nothing says nothing"
+        assert (silent.blocks, silent.is_error) == ((Text("mcp: tool returned an error"),), True)
 
 
 @pytest.mark.parametrize("structured", [b"null", b"[1.10]", b"7", b'"x"'])
@@ -315,7 +315,7 @@ async def test_what_the_programs_own_headers_raise_is_a_failed_call_with_its_tex
             async with open_memory_connection(front) as down:
                 faults.append(ValueError("no token to be had"))
                 result = await down.call_tool("echo")
-    assert (result.is_error, result.content) == (True, "no token to be had")
+    assert (result.is_error, result.content) == (True, "ValueError: no token to be had")
 
 
 # --- progress, cancels, policies, names

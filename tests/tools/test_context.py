@@ -68,7 +68,7 @@ async def test_progress_that_json_cannot_say_is_a_value_error(numbers: Any) -> N
     async def odd(context: Context) -> None:
         await context.progress(*numbers)
 
-    assert (await failure(odd)).startswith("progress: expected finite numbers, got ")
+    assert (await failure(odd)).startswith("ValueError: progress: expected finite numbers, got ")
 
 
 async def test_what_on_progress_raises_reaches_the_function() -> None:
@@ -76,7 +76,7 @@ async def test_what_on_progress_raises_reaches_the_function() -> None:
         raise ValueError("enough")
 
     result = await step.call(None, on_progress=on_progress)
-    assert (result.is_error, result.content) == (True, "enough")
+    assert (result.is_error, result.content) == (True, "ValueError: enough")
 
 
 async def test_each_call_counts_its_progress_anew() -> None:
@@ -110,7 +110,7 @@ async def test_an_unknown_level_is_a_value_error_that_names_the_levels() -> None
         await context.log("loud", "x")
 
     text = await failure(chat)
-    assert text == f"level: expected one of {', '.join(LEVELS)}, got 'loud'"
+    assert text == f"ValueError: level: expected one of {', '.join(LEVELS)}, got 'loud'"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,8 @@ async def test_in_this_process_nobody_can_be_asked(asking: str, what: str) -> No
         ("sampling/createMessage", "the client does not offer sampling"),
         (
             "tools/list",
-            "method: expected one of elicitation/create, sampling/createMessage, roots/list, got 'tools/list'",
+            "ValueError: method: expected one of elicitation/create, sampling/createMessage, roots/list, "
+            "got 'tools/list'",
         ),
     ],
 )

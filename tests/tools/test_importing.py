@@ -246,7 +246,9 @@ async def test_what_was_skipped_is_a_group_to_raise_to_catch_and_to_split() -> N
     error = imported.error
     assert isinstance(error, ToolImportError)
     assert error.exceptions == imported.skipped
-    assert str(error) == f"{len(RUDE)} tools were skipped ({len(RUDE)} sub-exceptions)"
+    text = str(error)
+    assert text.startswith(f"{len(RUDE)} tools were skipped: index 1 (no-object), index 2 (no-object), ")
+    assert text.endswith(f'"absent" (no-schema), and {len(RUDE) - 10} more')
     caught: list[SkippedToolError] = []
     try:
         raise error
@@ -290,7 +292,7 @@ async def test_the_first_importable_occurrence_of_a_name_stands_and_a_skipped_on
 
 async def test_one_skipped_tool_reads_well() -> None:
     error = (await imported_from_peer(peer(listed=[{"name": "a"}]))).error
-    assert str(error) == "1 tool was skipped (1 sub-exception)"
+    assert str(error) == '1 tool was skipped: "a" (no-schema)'
 
 
 OUTPUTS: list[tuple[Any, Any]] = [
@@ -459,3 +461,9 @@ async def test_many_imports_at_once_are_all_alike() -> None:
                     nursery.start_soon(one)
     assert found == [found[0]] * 10
     assert len(found[0].tools) == 20
+
+
+@pytest.mark.parametrize("wrong", [None, "server", ToolServer("s")])
+async def test_importing_from_what_is_no_connection_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=f"^connection: expected Connection, got {type(wrong).__name__}$"):
+        await import_tools(wrong)

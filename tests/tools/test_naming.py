@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -94,3 +95,10 @@ def test_providers_take_the_name_of_any_tool(tool: str) -> None:
 
 def test_a_name_that_providers_take_stays() -> None:
     assert provider_name(tool_name("time", "get.time")) == "mcp__time__get_time_1d1114c3"
+
+
+def test_names_that_are_no_text_are_a_type_error() -> None:
+    wrong: Any = None
+    for ask in (lambda: tool_name(wrong, "add"), lambda: tool_name("calc", wrong), lambda: is_tool_name(wrong)):
+        with pytest.raises(TypeError):
+            ask()

@@ -25,6 +25,7 @@ def test_a_policy_says_nothing_by_default() -> None:
         "sequential": False,
         "wrap": (),
         "origin": None,
+        "render": None,
     }
 
 

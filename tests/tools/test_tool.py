@@ -201,7 +201,10 @@ async def test_what_invoke_raises_says_what_the_server_said_as_a_toolbox_tells_i
 
 async def test_invoke_gives_the_one_text() -> None:
     assert await tool(ToolResult([Text("a"), Text("b")])).invoke({}) == "a\nb"
-    assert await tool(ToolResult("5", structured_json=b'{"n" : 5}')).invoke({}) == '{"n" : 5}'
+    assert await tool(ToolResult("5", structured_json=b'{"n" : 5}')).invoke({}) == "5"
+    assert await tool(ToolResult(structured_json=b'{"n" : 5}')).invoke({}) == '{"n" : 5}'
+    picture = ToolResult([Text("a"), Image(b"GIF89a", "image/gif")])
+    assert await tool(picture).invoke({}) == "a\n[image image/gif, 6 bytes]"
     assert await tool(ToolResult()).invoke({}) == ""
 
 

@@ -1,43 +1,42 @@
-"""Agents as tools: what an agent is here, and how one is published with the tools that it uses.
+"""Agents as tools: `add_agent` publishes an agent on a server, and beside it the tools that it uses.
 
-Of an agent nothing is known but its name, an async function of a prompt, and its tools: what it does with models
-is its own business.
+An agent is known here by its name, an async function of a prompt, and its tools; what it does with models is its
+own business.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Protocol, get_args, get_origin
 
 import attrs
 import trio
 
 from ..errors import ApprovalRequiredError, MCPError
 from ..functions.decorators import tool as make_tool
+from ..functions.signature import annotations_of
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
+from ..server.registry import ToolServer
 from ..tools.context import CallContext
-from ..tools.failures import failure_text
-from ..tools.policy import ToolCall, as_wrappers
+from ..tools.failures import RaisedResult, failure_text
+from ..tools.policy import ToolCall, Wrapper, as_wrappers
 from ..tools.tool import Arguments, Tool
 from ..tools.wrapping import call_through
 
-if TYPE_CHECKING:
-    from ..server.registry import ToolServer
-    from ..tools.policy import Wrapper
-
-#: MCP gives tools no id of the call: wrappers are given a number.
+# MCP gives a tool no id of the call: wrappers are given a number.
 _ids = itertools.count(1)
 
 
 class AgentLike(Protocol):
-    """What `add_agent` publishes: an `Agent`, or anything that has what an `Agent` has."""
+    """An agent as `add_agent` takes it: an `Agent`, or any object with these members."""
 
     @property
     def name(self) -> str:
-        """What its tool is called."""
+        """The name of its tool."""
 
     @property
     def tools(self) -> Iterable[Tool]:
@@ -45,7 +44,7 @@ class AgentLike(Protocol):
 
     @property
     def wrap(self) -> Iterable[Wrapper]:
-        """What stands around each call of these tools."""
+        """The wrappers around each call of these tools."""
 
     @property
     def run(self) -> Callable[[str], Awaitable[Any]]:
@@ -63,15 +62,15 @@ class Agent:
     """An agent, as far as `add_agent` needs to know it.
 
     Args:
-        name: what its tool is called.
+        name: the name of its tool.
         run: an async function of the prompt. A str is the agent's final text; anything else goes out as JSON, as
-            text and as structured output. What it raises is a failed call.
+            text and as structured output. If it raises, the call fails with the exception's type and text.
         tools: the tools that it uses.
         wrap: async functions `(call, proceed) -> ToolResult` around each call of its tools by a client of the
             server, the outermost first; `await proceed(call)` goes on.
 
     Raises:
-        TypeError: `run` is no function, or `tools` or `wrap` no sequence of what they should be.
+        TypeError: `run` is no function, or `tools` or `wrap` no sequence of tools or functions.
 
     Example:
         >>> async def answer(prompt):
@@ -90,18 +89,21 @@ def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
     """Publish an agent as one tool, and the tools that it uses beside it (specification: server/tools).
 
     The agent's tool has its name and takes `{"prompt": string}`. It runs the agent in the task of the call, so
-    that a client which cancels the call cancels the agent. Each of the agent's tools goes through the agent's
-    `wrap`; one that requires approval is listed, and answers each call with `tool "x" requires approval`: MCP has
-    no channel for a yes. Timeouts, result caps and wrappers of policies are not applied. Tools whose names are
-    there already are replaced; connected clients hear of the change once.
+    that a client which cancels the call cancels the agent. Where `run` has a return type that `tool` takes, its
+    schema is listed as that of the structured output, and a value of another type is a failed call.
+
+    Each of the agent's tools goes through the agent's `wrap`, and then through the wrappers of its own policy. A
+    tool that requires approval is listed, and answers each call with `tool "x" requires approval`: MCP has no
+    channel for a yes. Of its policy only timeout and result cap are left out: those are the client's to choose.
+    Tools whose names are there already are replaced; connected clients hear of the change once.
 
     Args:
         server: where to publish it.
-        agent: an `Agent`, or something like it.
+        agent: an `Agent`, or an object with the members of one.
         description: what models read about the agent.
 
     Raises:
-        TypeError: something is of the wrong type; nothing was published.
+        TypeError: an argument or a member of the agent is of the wrong type; nothing was published.
         ValueError: the name or the description is empty, the name is no tool's name (`[A-Za-z0-9_.-]{1,64}`), it
             is that of one of the agent's tools, or two of these have one name; nothing was published.
 
@@ -114,34 +116,71 @@ def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
         >>> server.tools[0].input_schema["properties"]
         {'prompt': {'type': 'string'}}
     """
+    if not isinstance(server, ToolServer):
+        raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
+    if not all(hasattr(agent, member) for member in ("name", "run", "tools", "wrap")):
+        raise TypeError(f"agent: expected Agent, got {type(agent).__name__}")
     for field, value in (("name", agent.name), ("description", description)):
         if not isinstance(value, str):
             raise TypeError(f"{field}: expected str, got {type(value).__name__}")
         if not value.strip():
             raise ValueError(f"{field}: is empty")
-
-    async def ask(prompt: str) -> Any:
-        pending: object = agent.run(prompt)
-        if not isawaitable(pending):
-            raise TypeError(f"run: expected an async function, this one returned {type(pending).__name__}")
-        return await pending
-
+    if not callable(agent.run):
+        raise TypeError(f"run: expected an async function, got {type(agent.run).__name__}")
     tools, wrap = _as_tools(agent.tools), as_wrappers(agent.wrap)
     for one in tools:
         if not isinstance(one, Tool):
             raise TypeError(f"tools: expected Tool, got {type(one).__name__}")
         if one.name == agent.name:
             raise ValueError(f"name: {agent.name!r} is that of one of the agent's tools too")
-    server.add_tools(
-        make_tool(name=agent.name, description=description)(ask), *(_exposed(one, wrap) for one in tools)
-    )
+    server.add_tools(_asking(agent, description), *(_exposed(one, wrap) for one in tools))
+
+
+def _asking(agent: AgentLike, description: str) -> Tool:
+    """The tool that takes a prompt and runs the agent."""
+
+    async def ask(prompt: str) -> Any:
+        pending: object = agent.run(prompt)
+        if not inspect.isawaitable(pending):
+            raise TypeError(f"run: expected an async function, this one returned {type(pending).__name__}")
+        return await pending
+
+    make = make_tool(name=agent.name, description=description)
+    found = make(ask)  # an error in here is about the name
+    ask.__annotations__["return"] = _return_type(agent.run)
+    try:
+        return make(ask)
+    except TypeError:  # the type has no schema: any value goes out as JSON
+        return found
+
+
+def _return_type(run: Callable[..., Any]) -> Any:
+    """The type that an async function returns when it is awaited; Any where its annotations do not tell."""
+    while isinstance(run, partial):
+        run = run.func
+    if not inspect.isroutine(run):
+        run = type(run).__call__
+    function = getattr(run, "__func__", run)
+    if not inspect.isfunction(function):
+        return Any
+    try:
+        annotation = annotations_of(function).get("return", Any)
+    except TypeError:  # it names something that does not exist (yet)
+        return Any
+    if inspect.iscoroutinefunction(function):
+        return annotation
+    return get_args(annotation)[-1] if get_origin(annotation) in (Awaitable, Coroutine) else Any
 
 
 def _exposed(tool: Tool, wrap: tuple[Wrapper, ...]) -> Tool:
     """An agent's tool as clients get it: itself, where nothing stands around it."""
-    if not (wrap or tool.policy.require_approval):
+    policy = tool.policy
+    wrap = (*wrap, *policy.wrap)
+    if not (wrap or policy.require_approval):
         return tool
-    return attrs.evolve(tool, run=_Exposed(tool, wrap), policy=attrs.evolve(tool.policy, require_approval=False))
+    return attrs.evolve(
+        tool, run=_Exposed(tool, wrap), policy=attrs.evolve(policy, require_approval=False, wrap=())
+    )
 
 
 @attrs.frozen
@@ -152,7 +191,7 @@ class _Exposed:
     wrap: tuple[Wrapper, ...]
 
     async def __call__(self, name: str, arguments: Arguments, context: CallContext) -> ToolResult:
-        # What is no object is the client's mistake, and told as such, whatever stands around the tool.
+        # Arguments that are no object are the client's mistake, and told as such, whatever stands around the tool.
         encoded = encode_arguments(name, arguments)
         if self.tool.policy.require_approval:
             await trio.lowlevel.checkpoint()
@@ -166,4 +205,4 @@ class _Exposed:
         except (MCPError, trio.ClosedResourceError):
             raise  # as any remote tool does
         except Exception as error:  # noqa: BLE001 - whatever wrappers raise
-            return ToolResult(failure_text(error), is_error=True)
+            return RaisedResult(failure_text(error), is_error=True, error=error)

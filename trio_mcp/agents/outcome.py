@@ -1,32 +1,33 @@
-"""What became of one call of a model's turn, as data. Knows no provider: `providers` gives it back to a model."""
+"""The outcome of one call of a model's turn, as data. Knows no provider: `providers` gives it back to a model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
-from ..tools.failures import SILENT_FAILURE, failure_text
-
-if TYPE_CHECKING:
-    from ..models.content import Image
-    from ..models.result import ToolResult
-    from ..tools.policy import ToolCall
+from ..models.content import Image
+from ..models.result import ToolResult
+from ..tools.failures import error_behind, failure_text
+from ..tools.policy import ToolCall
+from ..tools.rendering import Render, text_beside_images
 
 
 @frozen
 class ToolOutcome:
-    """What became of one `ToolCall`. Every failure is one of these, never an exception.
+    """The outcome of one `ToolCall`. Every failure is one of these, never an exception.
 
     Attributes:
         id: the call's.
         name: the tool's, as the model called it.
-        content: the text for the model: `ToolResult.content`, or what went wrong.
+        content: the text for the model: the result as the tool's `Policy.render` says, or what went wrong.
         images: the images of the result, in order.
         structured: the structured output, decoded; None where there is none. `max_result_bytes` does not cut it.
-        is_error: whether the call failed; true for a pending one too.
-        pending: whether it was not run, because nobody has approved it.
-        error: the exception behind a failure; None where the tool itself said that it failed.
+        is_error: whether the call failed; true for a pending and for a refused one too.
+        pending: whether it was not run, because nobody was asked to approve it.
+        refused: whether it was not run, because whoever was asked said no.
+        error: the exception behind a failure; None where the tool itself said that it failed, and where the call
+            was refused or cancelled. A tool of a server raises nothing here: its server sends the text alone.
         seconds: how long it ran, without the waiting for approval and for its turn; 0 if it did not.
 
     >>> ToolOutcome("call_1", "add", "5", structured={"sum": 5}).is_error
@@ -42,24 +43,23 @@ class ToolOutcome:
     pending: bool = False
     error: Exception | None = None
     seconds: float = 0.0
+    refused: bool = field(default=False, kw_only=True)
 
 
-def returned(call: ToolCall, result: ToolResult, limit: int | None, seconds: float) -> ToolOutcome:
+def returned(call: ToolCall, result: ToolResult, render: Render, limit: int | None, seconds: float) -> ToolOutcome:
     """The outcome of a call that gave a result, its text cut to so many bytes.
 
     Raises:
         ProtocolError: its structured output is no JSON.
     """
-    content = result.content
-    if result.is_error and not content:
-        content = SILENT_FAILURE
     return ToolOutcome(
         call.id,
         call.name,
-        cut(content, limit),
+        cut(text_beside_images(result, render), limit),
         result.images,
         result.structured,
         is_error=result.is_error,
+        error=error_behind(result),
         seconds=seconds,
     )
 
@@ -70,6 +70,21 @@ def failed(
     """The outcome of a call that raised."""
     content = cut(failure_text(error), limit)
     return ToolOutcome(call.id, call.name, content, is_error=True, pending=pending, error=error, seconds=seconds)
+
+
+def refused(call: ToolCall, reason: str) -> ToolOutcome:
+    """The outcome of a call that somebody said no to, perhaps with a reason.
+
+    >>> refused(ToolCall("1", "pay"), "too much").content
+    'the user refused: too much'
+    """
+    text = f"the user refused: {reason}" if reason.strip() else "the user refused"
+    return ToolOutcome(call.id, call.name, text, is_error=True, refused=True)
+
+
+def cancelled(call: ToolCall, seconds: float) -> ToolOutcome:
+    """The outcome of a call that `Toolbox.cancel` ended."""
+    return ToolOutcome(call.id, call.name, "cancelled", is_error=True, seconds=seconds)
 
 
 def cut(text: str, limit: int | None) -> str:

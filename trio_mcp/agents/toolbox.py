@@ -1,41 +1,34 @@
 """Toolbox: the tools that one agent uses, and one model turn of calls to them, under their policies.
 
-What goes wrong in a call becomes its outcome; what ends the whole turn is a cancel alone. Knows no connection and
-no provider: a tool is a `Tool`, and `providers` speaks to models.
+Knows no connection: a tool is a `Tool`. How a call becomes its outcome is the business of `turn`, and the shapes
+of the providers' APIs that of `providers`.
 """
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from functools import partial
-from inspect import isawaitable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import trio
 
-from ..errors import ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
-from ..models.result import ToolResult
+from ..errors import UnknownToolError
 from ..nursery import bare_nursery
-from ..protocol.arguments import encode_arguments
+from ..tools.naming import nearest_names
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
-from ..tools.wrapping import call_through
-from .outcome import ToolOutcome, failed, returned
-
-logger = logging.getLogger("trio_mcp.tools")
-
-#: An async function that says whether a call may run.
-Approve = Callable[[ToolCall], Awaitable[bool]]
-
-_T = TypeVar("_T")
+from .outcome import ToolOutcome
+from .providers import lookup
+from .providers.lookup import Provider, Unsupported
+from .sequence import Sequence
+from .turn import Approve, OnOutcome, RunningCall, Turn
+from .turn_context import OnCallProgress, OnElicit
 
 
 class Toolbox:
     """Tools under unique names, and what runs a model's calls of them.
+
+    `toolbox[name]` is the tool of that name, or the one tool that its server knows under that name;
+    `UnknownToolError` names the nearest. Iterating gives the tools.
 
     Args:
         tools: of any connections, and local ones.
@@ -50,6 +43,8 @@ class Toolbox:
         ... def double(number: int) -> int:
         ...     return 2 * number
         >>> toolbox = Toolbox([double])
+        >>> toolbox["double"].sequential
+        False
         >>> async def turn():
         ...     return await toolbox.run([ToolCall("1", "double", '{"number": 4}'), ToolCall("2", "halve")])
         >>> [outcome.content for outcome in trio.run(turn)]
@@ -67,69 +62,169 @@ class Toolbox:
             if other is not None:
                 raise ValueError(f'tools: "{tool.name}" comes twice, from {other.origin} and from {tool.origin}')
             self._tools[tool.name] = tool
-        self._lock = trio.Lock()
+        self._sequence = Sequence()
+        # The calls of all turns that run now.
+        self._running: set[RunningCall] = set()
 
     def __repr__(self) -> str:
         return f"<Toolbox of {len(self._tools)} tools>"
+
+    def __getitem__(self, name: str) -> Tool:
+        if not isinstance(name, str):
+            raise TypeError(f"name: expected str, got {type(name).__name__}")
+        found = self._tools.get(name)
+        if found is not None:
+            return found
+        named = [tool for tool in self._tools.values() if tool.remote_name == name]
+        if len(named) == 1:
+            return named[0]
+        # Where several servers have a tool of that name, each of them may be meant.
+        nearest = [tool.name for tool in named] or nearest_names(
+            name, [*self._tools, *(tool.remote_name for tool in self._tools.values())]
+        )
+        raise UnknownToolError(name, nearest)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._tools
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools, in the order in which they were given."""
         return tuple(self._tools.values())
 
-    async def run(self, calls: Iterable[ToolCall], *, approve: Approve | None = None) -> list[ToolOutcome]:
+    async def run(
+        self,
+        calls: Iterable[ToolCall],
+        *,
+        approve: Approve | None = None,
+        on_progress: OnCallProgress | None = None,
+        on_outcome: OnOutcome | None = None,
+        on_elicit: OnElicit | None = None,
+    ) -> list[ToolOutcome]:
         """Run one model turn of calls, each under its tool's `Policy`, and wait for all of them.
 
         Parallel-safe tools run side by side. Sequential ones run one at a time, in the order of the calls, beside
         the others; two runs of one toolbox take turns. What a sequential call itself runs in the same toolbox
         belongs to its turn.
 
-        A cancel ends all of it. To end a single call, wrap its tool (`Policy.wrap`) in a cancel scope of yours.
+        A cancel ends all of it; `cancel` ends a single call.
 
         Args:
             calls: what the model asked for.
-            approve: async `(call) -> bool`, asked before each call whose policy demands it: True lets it run.
-                Sequential calls ask when it is their turn, and hold up no other run meanwhile; the others ask at
-                once, side by side. Without it such calls are pending.
+            approve: async `(call) -> bool | str`, asked before each call whose policy demands it. True lets it
+                run; False, or a text that says why not, makes it `refused`. Sequential calls ask when it is their
+                turn, and hold up no other run meanwhile; the others ask at once, side by side. Without `approve`
+                such calls are `pending`.
+            on_progress: async `(call, progress, total, message)`, for the progress that a tool tells of, in the
+                task of its call. What it raises, the call fails with.
+            on_outcome: async `(outcome)`, told of each outcome as soon as it is there, one at a time. The next
+                sequential call begins after that. What it raises is logged (`trio_mcp.tools`, ERROR), and costs no
+                outcome: the calls have been made.
+            on_elicit: async `(request) -> ElicitResult`, for the questions that tools of this process ask their
+                user (`Context.elicit`); without it they get NotOfferedError. It does not reach a tool of a server:
+                the `on_elicit` of its connection answers those.
 
         Returns:
             An outcome for each call, in the order of the calls. Every failure is an outcome with `is_error`.
 
         Raises:
-            TypeError: something is no `ToolCall`, or `approve` no function; nothing has run.
+            TypeError: something is no `ToolCall`, or one of the functions none; nothing has run.
+
+        Example:
+            >>> from trio_mcp import Context, Policy, tool
+            >>> @tool(policy=Policy(require_approval=True))
+            ... async def pay(amount: int, context: Context) -> str:
+            ...     await context.progress(1, 2, "at the bank")
+            ...     return f"paid {amount}"
+            >>> async def approve(call):
+            ...     return True if call.arguments["amount"] < 100 else "too much"
+            >>> async def on_progress(call, progress, total, message):
+            ...     print(call.id, message)
+            >>> async def turn():
+            ...     calls = [ToolCall("1", "pay", {"amount": 9}), ToolCall("2", "pay", {"amount": 900})]
+            ...     return await Toolbox([pay]).run(calls, approve=approve, on_progress=on_progress)
+            >>> [outcome.content for outcome in trio.run(turn)]
+            1 at the bank
+            ['paid 9', 'the user refused: too much']
         """
         if not isinstance(calls, Iterable):
             raise TypeError(f"calls: expected several ToolCall values, got {type(calls).__name__}")
-        turn = list(calls)
-        for call in turn:
+        wanted = list(calls)
+        for call in wanted:
             if not isinstance(call, ToolCall):
                 raise TypeError(f"calls: expected ToolCall, got {type(call).__name__}")
-        if approve is not None and not callable(approve):
-            raise TypeError(f"approve: expected an async function, got {type(approve).__name__}")
+        functions = {"approve": approve, "on_progress": on_progress, "on_outcome": on_outcome}
+        for name, function in {**functions, "on_elicit": on_elicit}.items():
+            if function is not None and not callable(function):
+                raise TypeError(f"{name}: expected an async function, got {type(function).__name__}")
         await trio.lowlevel.checkpoint_if_cancelled()
-        outcomes: dict[int, ToolOutcome] = {}
+        turn = Turn(self._sequence, approve, on_progress, on_outcome, on_elicit)
+        running = [RunningCall(call, self._find(call.name)) for call in wanted]
+        outcomes: dict[RunningCall, ToolOutcome] = {}
 
-        async def settle(*places: int) -> None:
-            for place in places:
-                outcomes[place] = await self._settle(turn[place], approve)
+        async def settle(*some: RunningCall) -> None:
+            for one in some:
+                outcomes[one] = await turn.settle(one)
 
-        tools = [self._find(call.name) for call in turn]
-        in_order = [place for place, tool in enumerate(tools) if tool is not None and tool.sequential]
-        async with bare_nursery() as nursery:
-            if in_order:
-                nursery.start_soon(settle, *in_order)
-            for place in sorted(set(range(len(turn))).difference(in_order)):
-                nursery.start_soon(settle, place)
-        return [outcomes[place] for place in range(len(turn))]
+        in_order = [one for one in running if one.tool is not None and one.tool.sequential]
+        at_once = [one for one in running if one.tool is None or not one.tool.sequential]
+        self._running.update(running)
+        try:
+            async with bare_nursery() as nursery:
+                if in_order:
+                    nursery.start_soon(settle, *in_order)
+                for one in at_once:
+                    nursery.start_soon(settle, one)
+        finally:
+            self._running.difference_update(running)
+        return [outcomes[one] for one in running]
 
-    def definitions(self, provider: str) -> list[dict[str, Any]]:
+    def cancel(self, call_id: str) -> bool:
+        """End one call of a turn that is running, and nothing else of it: its outcome is the text `cancelled`.
+
+        May be called from any task. A call that waits for approval or for its turn does not run; the server of a
+        tool that runs is told, as by any cancel. Of several calls with that id, all are ended.
+
+        Args:
+            call_id: the `ToolCall.id`.
+
+        Returns:
+            Whether there was such a call without an outcome.
+
+        Example:
+            >>> from trio_mcp import tool
+            >>> @tool
+            ... async def wait() -> None:
+            ...     toolbox.cancel("1")
+            ...     await trio.sleep_forever()
+            >>> toolbox = Toolbox([wait])
+            >>> [outcome.content for outcome in trio.run(toolbox.run, [ToolCall("1", "wait")])]
+            ['cancelled']
+        """
+        found = [one for one in self._running if one.call.id == call_id and not one.is_over]
+        for one in found:
+            one.scope.cancel()
+        return bool(found)
+
+    def _find(self, name: Any) -> Tool | None:
+        return self._tools.get(name) if isinstance(name, str) else None
+
+    def definitions(self, provider: Provider, unsupported: Unsupported = "mend") -> list[dict[str, Any]]:
         """The tools as a provider's API takes them.
 
         Args:
             provider: "anthropic", "openai" (chat completions), "openai-responses" or "mcp" (sampling).
+            unsupported: what becomes of a tool whose schema the provider would refuse, and the whole request with
+                it. "mend" changes the schema where the new one means the same, and else leaves the tool out;
+                "skip" leaves the tool out; "raise" raises. The logger `trio_mcp.tools` warns of each tool that is
+                left out. Members of a schema that are null are left out of it in any case.
 
         Raises:
-            ValueError: the provider is unknown, or cannot tell two of the names apart.
+            ValueError: the provider is unknown, or cannot tell two of the names apart; with "raise" also: it
+                would refuse a schema.
 
         Example:
             >>> from trio_mcp import tool
@@ -139,11 +234,9 @@ class Toolbox:
             >>> Toolbox([double]).definitions("openai")[0]["function"]["name"]
             'double'
         """
-        from . import providers
+        return lookup.definitions(provider, self.tools, unsupported)
 
-        return providers.definitions(provider, self.tools)
-
-    def calls(self, provider: str, message: Any) -> list[ToolCall]:
+    def calls(self, provider: Provider, message: Any) -> list[ToolCall]:
         """The calls that a provider's message asks for, with the names and raw arguments that `run` takes.
 
         Args:
@@ -159,11 +252,9 @@ class Toolbox:
             >>> Toolbox([]).calls("anthropic", {"role": "assistant", "content": [asked]})
             [ToolCall(id='1', name='double', arguments={'number': 4})]
         """
-        from . import providers
+        return lookup.calls(provider, message, self.tools)
 
-        return providers.calls(provider, message, self.tools)
-
-    def results(self, provider: str, outcomes: Iterable[ToolOutcome]) -> list[dict[str, Any]]:
+    def results(self, provider: Provider, outcomes: Iterable[ToolOutcome]) -> list[dict[str, Any]]:
         """The outcomes as what is appended to the conversation with a provider, images included.
 
         Args:
@@ -177,125 +268,4 @@ class Toolbox:
             >>> Toolbox([]).results("openai", [ToolOutcome("1", "double", "8")])
             [{'role': 'tool', 'tool_call_id': '1', 'content': '8'}]
         """
-        from . import providers
-
-        return providers.results(provider, outcomes)
-
-    # --- one call
-
-    def _find(self, name: Any) -> Tool | None:
-        return self._tools.get(name) if isinstance(name, str) else None
-
-    async def _settle(self, call: ToolCall, approve: Approve | None) -> ToolOutcome:
-        tool = self._find(call.name)
-        if tool is None:
-            return failed(call, UnknownToolError(call.name))
-        if tool.policy.require_approval:
-            try:
-                encode_arguments(call.name, call.arguments)
-            except InvalidArgumentsError as error:  # nobody should have to judge what cannot be called
-                return failed(call, error)
-            approved = await _attempt(partial(_ask, approve, call))
-            if isinstance(approved, Exception):
-                return failed(call, approved)
-            if not approved:
-                return failed(call, ApprovalRequiredError(call.name), pending=True)
-        if not tool.sequential:
-            return await _carry_out(tool, call)
-        async with self._turn():
-            return await _carry_out(tool, call)
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for the turn of a sequential call.
-
-        What such a call itself runs here must not wait for its own end: inside a turn there is a lock for that.
-        """
-        around = outer = _turns.get()
-        while around is not None and (around.toolbox is not self or around.is_over):
-            around = around.outer
-        async with self._lock if around is None else around.lock:
-            turn = _Turn(self, outer)
-            token = _turns.set(turn)
-            try:
-                yield
-            finally:
-                turn.is_over = True
-                _turns.reset(token)
-
-
-class _Turn:
-    """The turn of one sequential call. A task that outlives it still sees it, and must not profit."""
-
-    def __init__(self, toolbox: Toolbox, outer: _Turn | None) -> None:
-        self.toolbox = toolbox
-        self.outer = outer
-        self.lock = trio.Lock()
-        self.is_over = False
-
-
-_turns: ContextVar[_Turn | None] = ContextVar("trio_mcp turn", default=None)
-
-
-class _TimedOutError(trio.TooSlowError):
-    """The policy's timeout, not any other deadline."""
-
-
-#: Short, and ours: the cap is for what others say.
-_NEVER_CUT = (_TimedOutError, InvalidArgumentsError, UnknownToolError)
-
-
-async def _ask(approve: Approve | None, call: ToolCall) -> bool:
-    if approve is None:
-        return False
-    pending = approve(call)
-    if not isawaitable(pending):
-        raise TypeError(f"approve: expected an async function, this one returned {type(pending).__name__}")
-    answer = await pending
-    if answer and answer is not True:  # such as a "no" that somebody typed
-        raise TypeError(f"approve: expected True or False, got {type(answer).__name__}")
-    return bool(answer)
-
-
-async def _carry_out(tool: Tool, call: ToolCall) -> ToolOutcome:
-    limit = tool.policy.max_result_bytes
-    began = trio.current_time()
-    result = await _attempt(partial(_call_in_time, tool, call))
-    seconds = trio.current_time() - began
-    try:
-        if isinstance(result, ToolResult):
-            return returned(call, result, limit, seconds)
-    except Exception as error:  # noqa: BLE001 - what a wrapper has put into its result
-        result = error
-    logger.debug('tool "%s" failed', call.name, exc_info=result)
-    return failed(call, result, limit=None if isinstance(result, _NEVER_CUT) else limit, seconds=seconds)
-
-
-async def _call_in_time(tool: Tool, call: ToolCall) -> ToolResult:
-    """The call with its wrappers, within the policy's timeout."""
-    timeout = tool.policy.timeout
-    scope = trio.move_on_after(math.inf if timeout is None else timeout)
-    cause: Exception | None = None
-    try:
-        with scope:
-            return await call_through(tool.policy.wrap, call, lambda call: tool.call(call.arguments))
-    except Exception as error:
-        if not scope.cancel_called:
-            raise
-        cause = error  # out of tidying up: that it took too long came first
-    raise _TimedOutError(f'tool "{call.name}" timed out after {timeout:.15g}s') from cause
-
-
-async def _attempt(work: Callable[[], Awaitable[_T]]) -> _T | Exception:
-    """What some user's code returns, or the exception that it raised; a cancel and what ends a program pass."""
-    try:
-        return await work()
-    except Exception as error:  # noqa: BLE001 - becomes a tool text
-        return error
-    except BaseExceptionGroup as group:
-        cancelled, failures = group.split(trio.Cancelled)
-        if cancelled is None or (failures is not None and not isinstance(failures, Exception)):
-            raise
-        # The call has no outcome any more that could tell what went wrong in tidying up.
-        logger.debug("a call failed while it was cancelled", exc_info=failures)
-        raise cancelled from None
+        return lookup.results(provider, outcomes)

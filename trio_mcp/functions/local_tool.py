@@ -17,7 +17,7 @@ from ..models.result import ToolResult
 from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
 from ..tools.context import CallContext, Context
-from ..tools.failures import text_of
+from ..tools.failures import RaisedResult, reason_of
 from ..tools.tool import Arguments, Tool
 from .returns import Returns
 from .signature import Signature
@@ -84,7 +84,7 @@ class FunctionRun:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentsError(name, str(error)) from error
         except Exception as error:  # noqa: BLE001 - whatever the validators of a user's class raise
-            return _failure(f'arguments for "{name}": {text_of(error)}')
+            return _failure(f'arguments for "{name}": {reason_of(error)}')
         if self.signature is None:
             call = partial(self.function, encoded)
         else:
@@ -97,11 +97,11 @@ class FunctionRun:
             logger.debug('tool "%s" failed', name, exc_info=True)
             # An exception while the function tidies up does not take the place of the cancel.
             await trio.lowlevel.checkpoint_if_cancelled()
-            return _failure(text_of(error))
+            return RaisedResult.of(error)
         try:
             return self.returns.result(value)
         except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
-            reason = text_of(error)
+            reason = reason_of(error)
             if isinstance(error, msgspec.ValidationError):
                 reason = validation_message(error, self.returns.schema)
             return _failure(f'tool "{name}" returned a value that does not match its return type: {reason}')

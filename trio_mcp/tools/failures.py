@@ -1,35 +1,109 @@
-"""What went wrong, as the text that a model reads: one place, so that a toolbox and a server say the same.
+"""What went wrong, as the text that a model reads, so that a toolbox and a server say the same.
 
-This knows exceptions, and nothing of tools.
+This knows exceptions and results, and neither tools nor how they are called.
 """
 
 from __future__ import annotations
 
+import attrs
 import trio
 
 from ..errors import ApprovalRequiredError, InvalidArgumentsError, MCPError, ToolError, UnknownToolError
+from ..models.result import ToolResult
 
-#: What a failed tool says that says nothing.
+#: The text of a failed tool that says nothing.
 SILENT_FAILURE = "mcp: tool returned an error"
 
-#: What these say is meant for the model as it is; the others tell of a connection, and are marked so.
-_FOR_MODELS = (ApprovalRequiredError, InvalidArgumentsError, ToolError, UnknownToolError)
+
+class CallTimedOutError(trio.TooSlowError):
+    """A call took longer than the `timeout` of its tool's policy."""
+
+    def __init__(self, name: str, timeout: float) -> None:
+        super().__init__(f'tool "{name}" timed out after {timeout:.15g}s')
+
+
+#: The texts of these are sentences about a tool's call, meant for the model as they are.
+_FOR_MODELS = (ApprovalRequiredError, CallTimedOutError, InvalidArgumentsError, ToolError, UnknownToolError)
+#: Sentences too: the type in front of them would say nothing more.
+_SENTENCES = (MCPError, trio.ClosedResourceError, *_FOR_MODELS)
+
+
+@attrs.frozen(eq=False)
+class RaisedResult(ToolResult):
+    """The result of a call that raised: the exception's text for the model, and the exception for this process.
+
+    It equals a `ToolResult` with the same members; the exception does not cross the wire.
+
+    >>> RaisedResult.of(KeyError("pear")).content
+    "KeyError: 'pear'"
+    """
+
+    error: Exception | None = attrs.field(default=None, kw_only=True)
+
+    @classmethod
+    def of(cls, error: Exception) -> RaisedResult:
+        """The result of a call that raised this."""
+        return cls(text_of(error), is_error=True, error=error)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ToolResult):
+            return NotImplemented
+        compared = [field.name for field in attrs.fields(ToolResult) if field.eq]
+        return all(getattr(self, name) == getattr(other, name) for name in compared)
+
+    __hash__ = ToolResult.__hash__
+
+
+def error_behind(result: ToolResult) -> Exception | None:
+    """The exception that a result is made of; None where the tool itself said that it failed."""
+    return result.error if isinstance(result, RaisedResult) else None
+
+
+def spoken(result: ToolResult) -> ToolResult:
+    """A result as it goes over the wire: a failed one that shows nothing says that it failed.
+
+    >>> spoken(ToolResult(is_error=True)).content
+    'mcp: tool returned an error'
+    """
+    if not result.is_error or (result.blocks and (result.content or result.images)):
+        return result
+    return attrs.evolve(result, blocks=result.content or SILENT_FAILURE)
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says, or its type where it says nothing. Of a group of one, what that one says.
+    """What a model reads of an exception: its type and what it says. Of a group of one, of that one.
 
-    >>> text_of(ExceptionGroup("unhandled errors", [KeyError("colour")]))
-    "'colour'"
+    The exceptions of this library are sentences, and told without their type: raise a `ToolError` to choose the
+    words.
+
+    >>> text_of(ExceptionGroup("unhandled errors", [KeyError("pear")]))
+    "KeyError: 'pear'"
     >>> text_of(ValueError())
     'ValueError'
+    >>> text_of(ToolError("there are no pears"))
+    'there are no pears'
     """
     error = _innermost(error)
-    return as_utf8(str(error)) or type(error).__name__
+    reason, kind = reason_of(error), type(error).__name__
+    return reason if isinstance(error, _SENTENCES) or reason == kind else f"{kind}: {reason}"
+
+
+def reason_of(error: BaseException) -> str:
+    """What an exception says, for a sentence that has a beginning; its type where it says nothing.
+
+    >>> reason_of(ValueError("is negative")), reason_of(ValueError())
+    ('is negative', 'ValueError')
+    """
+    error = _innermost(error)
+    try:
+        text = as_utf8(str(error))
+    except Exception:  # noqa: BLE001 - whatever the `__str__` of a user's exception raises
+        text = ""
+    return text or type(error).__name__
 
 
 def failure_text(error: BaseException) -> str:
-    """The same for a call that may have failed on its way: a lost server or a broken protocol is marked `mcp: `.
+    """What a model reads of a call that raised: a lost server or a broken protocol is marked `mcp: `.
 
     >>> failure_text(UnknownToolError("x"))
     'unknown tool "x"'

@@ -1,7 +1,7 @@
-"""A server's tools under its own names: to publish again, or to use where no other server's names are about.
+"""`import_tools`: a server's tools under the server's own names, to publish again or to call from a program.
 
-One odd entry costs itself alone, and is data: what was skipped and why. This knows a connection only as a
-`ToolSource`, and leaves it as it was.
+An entry of the listing that cannot be used costs no other entry: it is skipped, and the reason is data. A
+connection is known here as a `ToolSource`, and is left as it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .tool import Tool, ToolCaller, imported_tool
 
 
 class ToolSource(ToolCaller, Protocol):
-    """What an import needs of a connection."""
+    """A connection, as far as an import needs it."""
 
     async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
         """The server's list now, over all pages: a tool as listed, or why it cannot be used, for each entry."""
@@ -25,7 +25,7 @@ class ToolSource(ToolCaller, Protocol):
 
 @frozen
 class ImportedTools:
-    """What `import_tools` gives.
+    """The tools of a server, and the entries of its listing that cannot be used.
 
     Attributes:
         tools: the tools, in the order of the server.
@@ -37,9 +37,10 @@ class ImportedTools:
 
     @property
     def error(self) -> ToolImportError | None:
-        """What was skipped, as one exception to raise, new each time; None where nothing was.
+        """The skipped entries as one exception to raise, new each time; None where nothing was skipped.
 
-        It is a group: `except* SkippedToolError` catches its parts, `split` parts them.
+        Its text names the first ten and why. It is a group: `except* SkippedToolError` catches its parts, and
+        `split` separates them.
 
         Example:
             >>> imported = ImportedTools((), (SkippedToolError("add", 0, "no-schema"),))
@@ -58,20 +59,22 @@ class ImportedTools:
 async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Policy | None = None) -> ImportedTools:
     """List a server's tools, every page, and take them under the server's own names (server/tools).
 
-    In contrast to `Connection.tools` names and descriptions are the server's. `Server.tools` is applied: what it
-    hides is neither imported nor skipped. The connection stays open, and its `tools` stay as they are; a tool can
-    be called for as long as its connection is open. There is no timeout parameter: use `trio.fail_after`.
+    Names and descriptions are the server's, where `Connection.tools` has the names that agents see. `Server.tools`
+    is applied: a tool that it hides is neither imported nor skipped. The connection and its `tools` stay as they
+    are; an imported tool can be called for as long as the connection is open. The text of a result is its
+    structured output, where there is one: see `Policy.render`. There is no timeout parameter: use
+    `trio.fail_after`.
 
     Args:
         connection: an open `Connection`.
-        prefix: what stands before each name. Names are not changed otherwise, however odd they are.
+        prefix: goes before each name. Names are not changed otherwise, however odd they are.
         policy: for all of the tools.
 
     Returns:
         Its `tools`, and what was `skipped`, with the reason of each.
 
     Raises:
-        TypeError: `prefix` or `policy` is of the wrong type; nothing was sent.
+        TypeError: an argument is of the wrong type; nothing was sent.
         RequestError, ProtocolError, ServerStoppedError, AuthError, trio.ClosedResourceError: the list could not
             be had, as in `Connection.refresh_tools`, and there are no tools. One tool that cannot be used is no
             reason to raise.
@@ -92,6 +95,8 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
         >>> trio.run(main)
         (['loud_shout'], None)
     """
+    if not hasattr(connection, "list_specs"):
+        raise TypeError(f"connection: expected Connection, got {type(connection).__name__}")
     if not isinstance(prefix, str):
         raise TypeError(f"prefix: expected str, got {type(prefix).__name__}")
     if policy is not None and not isinstance(policy, Policy):

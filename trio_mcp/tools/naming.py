@@ -1,15 +1,17 @@
 """The names under which agents see remote tools, and under which providers take any tool.
 
-Stored transcripts carry them: what stands here never changes.
+Transcripts of conversations that programs have stored carry these names: the rules never change.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 
-#: What providers take as a tool's name.
+#: The longest name of a tool that providers take, in characters.
 MAX_NAME = 64
+#: Hex digits of the digest in a name that was changed: 32 bits tell the tools of one server apart.
 _DIGITS = 8
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -23,19 +25,22 @@ def tool_name(server: str, tool: str) -> str:
     illegal characters become `_`, the name is cut, and an underscore and the first 8 hex digits of SHA-256 of
     the original name follow, so that different tools keep different names.
 
+    Raises:
+        TypeError: a name is no str.
+
     >>> tool_name("time", "get_current_time")
     'mcp__time__get_current_time'
     >>> tool_name("time", "get.time")
     'mcp__time__get_time_1d1114c3'
     """
-    plain = f"mcp__{server}__{tool}"
+    plain = "__".join(("mcp", server, tool))
     if len(plain) <= MAX_NAME and not _ILLEGAL.search(tool):
         return plain
     return _cut(f"mcp__{server}__{_ILLEGAL.sub('_', tool)}", tool)
 
 
 def provider_name(name: str) -> str:
-    """The name under which providers take a tool: its own where that is legal, else mended as by `tool_name`.
+    """The name under which providers take a tool: its own where that is legal, else changed as by `tool_name`.
 
     >>> provider_name("get_current_time"), provider_name("get.time")
     ('get_current_time', 'get_time_1d1114c3')
@@ -46,12 +51,26 @@ def provider_name(name: str) -> str:
 
 
 def is_tool_name(name: str) -> bool:
-    """Whether a name has the shape that `tool_name` gives.
+    """Whether a name has the form that `tool_name` gives.
+
+    Raises:
+        TypeError: this is no str.
 
     >>> is_tool_name("mcp__time__get_current_time"), is_tool_name("get_current_time")
     (True, False)
     """
     return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def nearest_names(wrong: str, names: Iterable[str]) -> list[str]:
+    """The names that may have been meant by one that is none of them, the nearest first: three at most.
+
+    >>> nearest_names("ecko", ["echo", "add"])
+    ['echo']
+    """
+    from difflib import get_close_matches  # slow to import, and needed by mistakes alone
+
+    return get_close_matches(wrong, list(dict.fromkeys(names)), n=3)
 
 
 def _cut(legal: str, original: str) -> str:

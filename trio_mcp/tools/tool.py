@@ -1,33 +1,31 @@
-"""One tool that can be called, wherever it runs.
+"""`Tool`: one tool that can be called, be it a server's or a Python function.
 
-A remote tool knows its connection only as a `ToolCaller`: any connection will do, and tests need none.
-Arguments are not validated here: that is the server's business.
+A server's tool knows its connection as a `ToolCaller`, so that any connection will do. Arguments are not validated
+here: the server does that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from attrs import evolve, field, frozen
 
 from ..errors import InvalidArgumentsError, ToolError, UnknownToolError
+from ..models.result import ToolResult
+from ..models.tool import ToolAnnotations, ToolSpec
 from ..protocol.revisions import META_PREFIX
 from .context import CallContext, LocalCall, OnProgress
-from .failures import SILENT_FAILURE
 from .naming import tool_name
 from .policy import NO_POLICY, Policy
+from .rendering import Render, text_alone, text_beside_images
 
-if TYPE_CHECKING:
-    from ..models.result import ToolResult
-    from ..models.tool import ToolAnnotations, ToolSpec
-
-#: What a tool can be called with: a mapping of JSON values, raw JSON as a model produced it, or nothing.
+#: The arguments of a call: a mapping of JSON values, raw JSON as a model produced it, or None for none.
 Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
 
 
 class ToolCaller(Protocol):
-    """What a remote tool needs of its connection."""
+    """A connection, as far as a server's tool needs it."""
 
     async def call_tool(
         self,
@@ -51,10 +49,10 @@ class Tool:
     """A tool that can be called: a server's, or a Python function.
 
     Attributes:
-        name: what agents call it, such as `mcp__time__get_current_time`.
-        description: what models read about it.
+        name: the name that agents use, such as `mcp__time__get_current_time`.
+        description: the text that models read about it.
         spec: the tool as its server lists it, unknown fields kept.
-        policy: what the application decided about it.
+        policy: the application's decisions about it.
         function: the undecorated function of a local tool, else None.
     """
 
@@ -65,6 +63,7 @@ class Tool:
     policy: Policy = NO_POLICY
     function: Callable[..., Any] | None = field(default=None, repr=False)
     _origin: str = field(default="mcp", repr=False)
+    _render: Render = field(default="content", repr=False)
 
     @property
     def title(self) -> str | None:
@@ -89,18 +88,23 @@ class Tool:
 
     @property
     def annotations(self) -> ToolAnnotations:
-        """What the server says about the effects of the tool."""
+        """The server's hints, such as whether the tool only reads."""
         return self.spec.annotations
 
     @property
     def remote_name(self) -> str:
-        """What the server itself calls it."""
+        """The name that the server itself uses."""
         return self.spec.name
 
     @property
     def origin(self) -> str:
         """Where it comes from: "mcp", "local", or what its policy says."""
         return self._origin if self.policy.origin is None else self.policy.origin
+
+    @property
+    def render(self) -> Render:
+        """Which part of a result becomes its text: see `Policy`."""
+        return self._render if self.policy.render is None else self.policy.render
 
     @property
     def sequential(self) -> bool:
@@ -137,10 +141,12 @@ class Tool:
         return await self._run(self.name, arguments, context)
 
     async def invoke(self, arguments: Arguments) -> str:
-        """Call the tool and return its text (`ToolResult.as_text`).
+        """Call the tool and return its text: what a `Toolbox` tells a model, with a line for each image.
+
+        Which text that is, the tool's origin or its `Policy.render` says.
 
         Raises:
-            ToolError: the tool failed; the text is what it said (`ToolResult.content`, as a `Toolbox` has it).
+            ToolError: the tool failed; the text is what it said.
             Exception: everything that `call` raises.
 
         Example:
@@ -154,8 +160,8 @@ class Tool:
         """
         result = await self.call(arguments)
         if result.is_error:
-            raise ToolError(result.content or SILENT_FAILURE, result)
-        return result.as_text()
+            raise ToolError(text_beside_images(result, self.render), result)
+        return text_alone(result, self.render)
 
     def with_policy(self, policy: Policy) -> Self:
         """The same tool under another policy, which takes the place of the one it had.
@@ -202,14 +208,14 @@ class _Remote:
 def _is_of_one_hop(key: str) -> bool:
     """Whether a member of a request's `_meta` is about that request alone (basic, "_meta").
 
-    The others, a trace context among them, are for whoever does the work in the end.
+    The others, a trace context among them, are for the server that does the work in the end.
     """
     return key == "progressToken" or key.startswith(META_PREFIX)
 
 
 def imported_tool(spec: ToolSpec, caller: ToolCaller, name: str, policy: Policy) -> Tool:
     """A server's tool under a name of the application's choice, with the server's own description."""
-    return Tool(name, spec.description or "", spec, _Remote(caller, spec.name), policy)
+    return Tool(name, spec.description or "", spec, _Remote(caller, spec.name), policy, render="structured")
 
 
 def remote_tool(spec: ToolSpec, caller: ToolCaller, server_name: str) -> Tool:

@@ -1,27 +1,23 @@
-"""One call through its wrappers, the outermost first. Knows nothing of turns, approval, timeouts and caps."""
+"""Carries one call through its wrappers, the outermost first. Knows nothing of approval, timeouts and caps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..models.result import ToolResult
-from .policy import ToolCall
-
-if TYPE_CHECKING:
-    from .policy import Proceed, Wrapper
+from .policy import Proceed, ToolCall, Wrapper
 
 
 async def call_through(wrappers: Sequence[Wrapper], call: ToolCall, run: Proceed) -> ToolResult:
-    """Carry out a call: each wrapper is given the call and what goes on from there; `run` is the call itself.
+    """Carry out a call by `run`, through wrappers: each is given the call and a function that goes on with it.
 
-    A wrapper may go on never, once or many times, with other arguments too.
+    A wrapper may go on once, many times or not at all, with other arguments too.
 
     Raises:
         TypeError: a wrapper went on with something that is no `ToolCall`, or returned no `ToolResult`.
         ValueError: a wrapper went on with a call of another tool.
-        Exception: what wrappers and call raise.
+        Exception: a wrapper or the call raised it.
 
     Example:
         >>> async def again(call, proceed):

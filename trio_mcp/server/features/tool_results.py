@@ -10,6 +10,7 @@ from ...models.content import Text, block_to_wire
 from ...models.result import ToolResult
 from ...protocol.messages import encode_any, encode_json, one_line, without_halves
 from ...protocol.revisions import META_SERVER_INFO, Era
+from ...tools.failures import spoken
 from ..registry import ToolServer
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -17,6 +18,8 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     """A result, encoded. Its structured output and `_meta` pass unchanged, as far as they are JSON."""
+    if result.is_error:
+        result = spoken(result)
     content = [
         {"type": "text", "text": block.text}
         if type(block) is Text and block == Text(block.text)

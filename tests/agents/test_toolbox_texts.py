@@ -117,18 +117,46 @@ async def test_arguments_of_a_typed_tool_say_which_field_what_was_expected_and_w
 
 
 @pytest.mark.parametrize("where", ["remote", "local"])
-@pytest.mark.parametrize(("text", "said"), [("no such file", "no such file"), ("", "ValueError"), ("é", "é")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("no such file", "ValueError: no such file"), ("", "ValueError"), ("é", "ValueError: é")]
+)
 async def test_an_exception_in_a_local_tool_is_its_text_or_its_type(where: str, text: str, said: str) -> None:
     async with open_toolbox(fail) as (toolbox, _):
         outcome = await run_one(toolbox if where == "remote" else fail, "fail", {"text": text})
-    assert (outcome.content, outcome.is_error, outcome.error) == (said, True, None)
+    assert (outcome.content, outcome.is_error) == (said, True)
+    assert type(outcome.error) is (ValueError if where == "local" else type(None)), "it does not cross the wire"
+
+
+async def test_a_tool_error_is_told_in_its_own_words() -> None:
+    @tool
+    async def pick(fruit: str) -> str:
+        raise ToolError(f"there are no {fruit}s")
+
+    async with open_toolbox(pick) as (toolbox, _):
+        for one in (toolbox, pick):
+            outcome = await run_one(one, "pick", {"fruit": "pear"})
+            assert (outcome.content, outcome.is_error) == ("there are no pears", True)
+    assert isinstance(outcome.error, ToolError)
+    assert outcome.error.result is None
+
+
+async def test_an_exception_that_cannot_be_printed_is_its_type() -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    @tool
+    async def odd() -> None:
+        raise OddError
+
+    assert (await run_one(odd, "odd")).content == "OddError"
 
 
 async def test_an_exception_in_a_plain_function_is_text_too() -> None:
     def broken(_: bytes) -> None:
         raise KeyError("colour")
 
-    assert (await run_one(raw_tool("broken", "Broken.", {}, broken), "broken")).content == "'colour'"
+    assert (await run_one(raw_tool("broken", "Broken.", {}, broken), "broken")).content == "KeyError: 'colour'"
 
 
 async def test_a_group_of_exceptions_in_a_local_tool_does_not_leak() -> None:
@@ -141,7 +169,7 @@ async def test_a_group_of_exceptions_in_a_local_tool_does_not_leak() -> None:
             for number in range(count):
                 nursery.start_soon(explode, number)
 
-    assert (await run_one(split, "split", {"count": 1})).content == "part 0"
+    assert (await run_one(split, "split", {"count": 1})).content == "ValueError: part 0"
     assert (await run_one(split, "split", {"count": 2})).content.endswith("(2 sub-exceptions)")
 
 
@@ -260,12 +288,12 @@ async def test_a_text_that_is_cut_says_how_many_bytes_are_missing() -> None:
         (InvalidServerError("name", "is empty"), "mcp: name: is empty"),
         (trio.ClosedResourceError(), "mcp: ClosedResourceError"),
         (trio.ClosedResourceError("closed here"), "mcp: closed here"),
-        (ValueError("mine"), "mine"),
+        (ValueError("mine"), "ValueError: mine"),
         (ValueError(), "ValueError"),
-        (OSError(2, "No such file"), "[Errno 2] No such file"),
+        (OSError(2, "No such file"), "FileNotFoundError: [Errno 2] No such file"),
         (ExceptionGroup("two levels", [ExceptionGroup("of one", [ProtocolError("no")])]), "mcp: no"),
-        (ExceptionGroup("two", [ValueError("a"), ValueError("b")]), "two (2 sub-exceptions)"),
-        (ValueError("a file named \udcff"), r"a file named \udcff"),
+        (ExceptionGroup("two", [ValueError("a"), ValueError("b")]), "ExceptionGroup: two (2 sub-exceptions)"),
+        (ValueError("a file named \udcff"), r"ValueError: a file named \udcff"),
     ],
     ids=repr,
 )

@@ -29,7 +29,7 @@ from tests.provider_shapes import (
     TURN,
     assert_is,
 )
-from trio_mcp.agents.providers import calls, definitions, results
+from trio_mcp.agents.providers.lookup import calls, definitions, results
 from trio_mcp.functions.decorators import raw_tool
 from trio_mcp.tools.policy import ToolCall
 

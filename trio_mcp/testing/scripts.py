@@ -1,120 +1,27 @@
-"""Helpers for tests of programs that use trio_mcp: servers from functions, servers that misbehave, wire scripts.
-
-Everything here is real: functions are served by a real `ToolServer`, misbehaving servers are processes of their
-own, and a wire script is played over the same transport as any conversation.
-"""
+"""Wire scripts: a conversation, line by line, whose server's part is played to a real client."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Literal
+from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 from trio.testing import memory_stream_pair
 
-from .client.connection import Connection
-from .client.launching import Launcher
-from .client.opening import opened
-from .client.options import Options
-from .functions.decorators import tool
-from .memory import open_memory_connection
-from .models.server import Server
-from .nursery import bare_nursery
-from .protocol.framing import LineBuffer
-from .protocol.revisions import ProtocolChoice
-from .server.registry import ToolServer
-from .tools.tool import Tool
-from .transports.base import Handlers, Transport
-from .transports.lines.transport import StreamTransport
-
-Misbehaviour = Literal[
-    "exits", "silent", "deaf", "chatters", "dies on call", "hangs on call", "closes its output", "floods stderr"
-]
-
-# A legacy server of a few lines; `misbehave(request)` is called before each answer, `at_end()` after the last.
-_PROGRAM = """
-import json, os, signal, sys, time
-def misbehave(request): pass
-def at_end(): pass
-{behaviour}
-for line in sys.stdin:
-    request = json.loads(line)
-    if "id" not in request:
-        continue
-    misbehave(request)
-    method = request["method"]
-    if method == "initialize":
-        answer = {{"result": {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}},
-                             "serverInfo": {{"name": "misbehaving", "version": "0"}}}}}}
-    elif method == "tools/list":
-        answer = {{"result": {{"tools": [{{"name": "work", "inputSchema": {{"type": "object"}}}}]}}}}
-    elif method == "tools/call":
-        answer = {{"result": {{"content": [{{"type": "text", "text": "worked"}}]}}}}
-    else:
-        answer = {{"error": {{"code": -32601, "message": "Method not found"}}}}
-    print(json.dumps({{"jsonrpc": "2.0", "id": request["id"], **answer}}), flush=True)
-at_end()
-"""
-
-_BEHAVIOURS: dict[Misbehaviour, str] = {
-    "exits": "print('missing API_KEY', file=sys.stderr); sys.exit(2)",
-    "silent": "def misbehave(request): time.sleep(3600)",
-    "deaf": "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef at_end(): time.sleep(3600)",
-    "chatters": "print('Starting...', flush=True)\ndef misbehave(request): print('got', request['method'])",
-    "dies on call": "def misbehave(request):\n    if request['method'] == 'tools/call': os._exit(3)",
-    "hangs on call": "def misbehave(request):\n    if request['method'] == 'tools/call': time.sleep(3600)",
-    "closes its output": (
-        "def misbehave(request):\n    if request['method'] == 'tools/call': os.close(1); time.sleep(3600)"
-    ),
-    "floods stderr": "def misbehave(request): sys.stderr.write('x' * 262144)",
-}
-
-
-def misbehaving_server(kind: Misbehaviour, *, name: str = "misbehaving", **fields: Any) -> Server:
-    """A server whose process misbehaves in one way, and has one tool, `work`, that answers "worked".
-
-    Args:
-        kind: "exits" (at once, status 2), "silent" (never answers), "deaf" (to the end of input and to SIGTERM),
-            "chatters" (on stdout), "dies on call" (status 3), "hangs on call", "closes its output" (on a call,
-            and lives on), "floods stderr" (256 KiB before each answer).
-        name: see `Server`.
-        fields: more fields of `Server`, such as `stop_timeout`.
-
-    Example:
-        >>> misbehaving_server("deaf", stop_timeout=0.1).name
-        'misbehaving'
-    """
-    if kind not in _BEHAVIOURS:
-        raise ValueError(f"kind: expected one of {', '.join(_BEHAVIOURS)}, got {kind!r}")
-    program = _PROGRAM.format(behaviour=_BEHAVIOURS[kind])
-    return Server(name, command=sys.executable, args=["-c", program], **fields)
-
-
-def open_functions(
-    *functions: Callable[..., Any] | Tool, **options: Any
-) -> AbstractAsyncContextManager[Connection]:
-    """A connection to a server made of functions, in this process.
-
-    Args:
-        functions: what `tool` takes, or tools.
-        options: those of `open_memory_connection`.
-
-    Example:
-        >>> def double(number: int) -> int:
-        ...     return 2 * number
-        >>> async def main():
-        ...     async with open_functions(double) as connection:
-        ...         return (await connection.call_tool("double", {"number": 4})).content
-        >>> trio.run(main)
-        '8'
-    """
-    server = ToolServer("functions")
-    server.add_tools(*(function if isinstance(function, Tool) else tool(function) for function in functions))
-    return open_memory_connection(server, **options)
+from ..client.connection import Connection
+from ..client.features.elicitation import OnElicit
+from ..client.features.log_messages import OnLog
+from ..client.launching import Launcher
+from ..client.opening import opened
+from ..client.options import Options
+from ..nursery import bare_nursery
+from ..protocol.framing import LineBuffer
+from ..protocol.revisions import ProtocolChoice
+from ..transports.base import Handlers, Transport
+from ..transports.lines.transport import StreamTransport
 
 
 class ScriptError(AssertionError):
@@ -132,6 +39,7 @@ class WireScript:
         text: the script, with a line for each message.
 
     Raises:
+        TypeError: the script is no text.
         ValueError: a line of the script cannot be read; it says which.
 
     Example:
@@ -144,6 +52,8 @@ class WireScript:
     """
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"text: expected str, got {type(text).__name__}")
         self._steps: list[tuple[str, str]] = []
         for number, line in enumerate(text.split("\n"), 1):
             line = line.strip()
@@ -186,17 +96,38 @@ class WireScript:
 
 @asynccontextmanager
 async def open_script(
-    script: WireScript | str, *, name: str = "script", protocol: ProtocolChoice = "legacy", **options: Any
+    script: WireScript | str,
+    *,
+    name: str = "script",
+    protocol: ProtocolChoice = "legacy",
+    client_info: Mapping[str, Any] | None = None,
+    on_elicit: OnElicit | None = None,
+    on_log: OnLog | None = None,
 ) -> AsyncIterator[Connection]:
     """A connection whose other end plays a wire script.
 
     Args:
         script: the conversation, the handshake included.
-        name, protocol: as in `open_memory_connection`.
-        options: those of `open_connection`.
+        name, protocol, client_info, on_elicit, on_log: as in `open_memory_connection`.
 
     Raises:
-        ScriptError: the client said something else.
+        ScriptError: the client said something else, or ended early.
+        TypeError: the script is neither a `WireScript` nor text.
+        ValueError: a line of the script cannot be read.
+
+    Example:
+        >>> script = '''
+        ... > {"method": "initialize", "id": "@1"}
+        ... < {"jsonrpc": "2.0", "id": "@1", "result": {"protocolVersion": "2025-11-25", "capabilities": {}}}
+        ... > {"method": "notifications/initialized"}
+        ... > {"method": "ping", "id": "@2"}
+        ... < {"jsonrpc": "2.0", "id": "@2", "result": {}}
+        ... '''
+        >>> async def main():
+        ...     async with open_script(script) as connection:
+        ...         return await connection.request("ping")
+        >>> trio.run(main)
+        {}
     """
     played = script if isinstance(script, WireScript) else WireScript(script)
     async with bare_nursery() as nursery:
@@ -206,9 +137,8 @@ async def open_script(
             nursery.start_soon(played.play, theirs)
             return StreamTransport(ours, ours, handlers, name=name)
 
-        async with opened(
-            Launcher(name=name, protocol=protocol, start=start), Options(name, **options)
-        ) as connection:
+        options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log)
+        async with opened(Launcher(name=name, protocol=protocol, start=start), options) as connection:
             yield connection
 
 

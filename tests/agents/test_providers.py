@@ -40,7 +40,7 @@ from tests.provider_shapes import (
     asking,
     assert_is,
 )
-from trio_mcp.agents.providers import calls, definitions, results
+from trio_mcp.agents.providers.lookup import calls, definitions, results
 from trio_mcp.functions.decorators import raw_tool
 from trio_mcp.functions.decorators import tool as as_tool
 from trio_mcp.memory import open_memory_connection

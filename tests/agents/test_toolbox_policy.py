@@ -59,13 +59,24 @@ async def test_without_approve_a_gated_call_is_pending_and_does_not_run() -> Non
     assert hall.log == []
 
 
-@pytest.mark.parametrize("answer", [False, None, 0, ""])
-async def test_a_call_that_is_not_approved_is_pending(answer: Any) -> None:
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        *((no, "the user refused") for no in (False, None, 0, "", " ")),
+        ("too much", "the user refused: too much"),
+        ("no", "the user refused: no"),
+        ("yes", "the user refused: yes"),
+    ],
+)
+async def test_a_call_that_is_not_approved_is_refused_and_says_why(answer: Any, text: str) -> None:
     async def approve(call: ToolCall) -> Any:
         return answer
 
-    outcome = await run_one(under(echo, require_approval=True), "echo", {"text": "a"}, approve=approve)
-    assert (outcome.pending, outcome.content) == (True, 'tool "echo" requires approval')
+    outcome = await run_one(
+        under(echo, require_approval=True, max_result_bytes=1), "echo", {"text": "a"}, approve=approve
+    )
+    assert (outcome.refused, outcome.pending, outcome.is_error, outcome.content) == (True, False, True, text)
+    assert (outcome.error, outcome.seconds) == (None, 0)
 
 
 async def test_approve_sees_the_call_and_true_lets_it_run() -> None:
@@ -81,20 +92,21 @@ async def test_approve_sees_the_call_and_true_lets_it_run() -> None:
     assert asked == [ToolCall("1", "echo", '{"text": "a"}')]
 
 
-@pytest.mark.parametrize("answer", ["no", 1, [False], ToolResult("yes")], ids=str)
+@pytest.mark.parametrize("answer", [1, [False], ToolResult("yes")], ids=str)
 async def test_an_answer_that_is_neither_yes_nor_no_is_no_approval(answer: Any) -> None:
     async def approve(call: ToolCall) -> Any:
         return answer
 
     outcome = await run_one(under(echo, require_approval=True), "echo", approve=approve)
-    assert outcome.content == f"approve: expected True or False, got {type(answer).__name__}"
+    assert outcome.content == f"TypeError: approve: expected True, False or a text, got {type(answer).__name__}"
     assert (outcome.is_error, outcome.pending) == (True, False)
 
 
 @pytest.mark.parametrize("answer", [True, False, None])
 async def test_an_approve_that_is_not_async_approves_nothing_and_is_told_so(answer: Any) -> None:
     outcome = await run_one(under(echo, require_approval=True), "echo", approve=lambda call: answer)
-    assert outcome.content == f"approve: expected an async function, this one returned {type(answer).__name__}"
+    said = f"TypeError: approve: expected an async function, this one returned {type(answer).__name__}"
+    assert outcome.content == said
     assert (outcome.is_error, outcome.pending) == (True, False)
 
 
@@ -108,16 +120,16 @@ async def test_approve_is_asked_of_no_other_call() -> None:
     toolbox = Toolbox([under(echo, require_approval=True), sleep])
     outcomes = await toolbox.run(calls("nothing", ("sleep", {"seconds": 0}), "echo"), approve=approve)
     assert asked == ["echo"]
-    assert [outcome.pending for outcome in outcomes] == [False, False, True]
+    assert [outcome.refused for outcome in outcomes] == [False, False, True]
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("no terminal"), "no terminal"),
+        (ValueError("no terminal"), "ValueError: no terminal"),
         (KeyError(), "KeyError"),
         (ServerStoppedError("ui", returncode=1), 'mcp: server "ui" stopped: exited with status 1'),
-        (ExceptionGroup("ui", [ValueError("no terminal")]), "no terminal"),
+        (ExceptionGroup("ui", [ValueError("no terminal")]), "ValueError: no terminal"),
     ],
 )
 async def test_what_approve_raises_is_the_failure_of_that_call_alone(error: Exception, text: str) -> None:
@@ -284,7 +296,7 @@ async def test_a_wrapper_cannot_turn_a_call_into_one_of_another_tool() -> None:
     hall = Hall()
     read, write = hall.tools
     outcome = await run_one(Toolbox([under(read, wrap=[sly]), write]), "read", {"who": "a"})
-    assert outcome.content == 'a wrapper of tool "read" went on with a call of "write"'
+    assert outcome.content == 'ValueError: a wrapper of tool "read" went on with a call of "write"'
     assert outcome.is_error
     assert isinstance(outcome.error, ValueError)
     assert hall.log == []
@@ -297,7 +309,7 @@ async def test_a_wrapper_goes_on_with_a_call(thing: Any) -> None:
         return result
 
     outcome = await run_one(under(echo, wrap=[wrong]), "echo")
-    said = f'a wrapper of tool "echo" went on with {type(thing).__name__}, not a ToolCall'
+    said = f'TypeError: a wrapper of tool "echo" went on with {type(thing).__name__}, not a ToolCall'
     assert (outcome.content, outcome.is_error) == (said, True)
 
 
@@ -319,17 +331,20 @@ async def test_a_wrapper_that_returns_no_result_is_a_failure_that_says_so(thing:
 
     outcome = await run_one(under(echo, wrap=[outer, wrong]), "echo")
     said = f'a wrapper of tool "echo" returned {type(thing).__name__}, not a ToolResult'
-    assert (outcome.content, outcome.is_error, seen) == (said, True, [said])
+    assert (outcome.content, outcome.is_error, seen) == (f"TypeError: {said}", True, [said])
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("not today"), "not today"),
+        (ValueError("not today"), "ValueError: not today"),
         (ZeroDivisionError(), "ZeroDivisionError"),
         (ServerStoppedError("cache", returncode=1), 'mcp: server "cache" stopped: exited with status 1'),
         (ToolError("not found", ToolResult("not found", is_error=True)), "not found"),
-        (ExceptionGroup("two", [ValueError("a"), ExceptionGroup("b", [KeyError()])]), "two (2 sub-exceptions)"),
+        (
+            ExceptionGroup("two", [ValueError("a"), ExceptionGroup("b", [KeyError()])]),
+            "ExceptionGroup: two (2 sub-exceptions)",
+        ),
     ],
 )
 async def test_what_a_wrapper_raises_is_the_failure_of_that_call(error: Exception, text: str) -> None:
@@ -527,7 +542,7 @@ async def test_the_cap_cuts_the_text_of_an_exception_too() -> None:
         raise ValueError("x" * 100)
 
     outcome = await run_one(under(echo, wrap=[angry], max_result_bytes=10), "echo")
-    assert outcome.content == "x" * 10 + "\n…[truncated 90 bytes]"
+    assert outcome.content == "ValueError\n…[truncated 102 bytes]"
 
 
 async def test_the_cap_leaves_images_and_structured_output_whole() -> None:

@@ -223,13 +223,18 @@ def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
     # server/tools: to legacy clients structured output is an object.
     if "legacy" in eras and not (structured or b"").startswith(b"{"):
         structured = None
+    blocks = result.blocks
+    if result.is_error and not (blocks and (result.content or result.images)):  # a failure has a text
+        blocks = (Text(result.content or "mcp: tool returned an error"),)
 
     async def main() -> None:
         async with bridged(tool, eras) as (_, up_tap, down, down_tap):
             found = await (await only(down)).call(None)
             meta = {key: value for key, value in (found.meta or {}).items() if key != META_SERVER_INFO}
             assert meta == (result.meta or {})
-            assert attrs.evolve(found, meta=None) == attrs.evolve(result, meta=None, structured_json=structured)
+            assert attrs.evolve(found, meta=None) == attrs.evolve(
+                result, blocks=blocks, meta=None, structured_json=structured
+            )
             if structured is not None:
                 for tap in (up_tap, down_tap):
                     assert b'"structuredContent":' + structured in tap.received

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -138,7 +139,11 @@ async def test_results_and_blocks_go_out_as_they_are_and_none_as_nothing(era: st
 @EVERY_ERA
 @pytest.mark.parametrize(
     ("error", "text"),
-    [(ValueError("no idea"), "no idea"), (KeyError(), "KeyError"), (RequestError(-1, "no"), "no (code -1)")],
+    [
+        (ValueError("no idea"), "ValueError: no idea"),
+        (KeyError(), "KeyError"),
+        (RequestError(-1, "no"), "no (code -1)"),
+    ],
 )
 async def test_what_an_agent_raises_is_a_failed_call_with_its_text(error: Exception, text: str, era: str) -> None:
     async def run(prompt: str) -> Any:
@@ -329,11 +334,11 @@ async def _goes_on_with_nothing(call: ToolCall, proceed: Any) -> Any:
 @pytest.mark.parametrize(
     ("wrapper", "text"),
     [
-        (_raises, "not today"),
-        (_raises_a_group, "not today"),
-        (_returns_text, 'a wrapper of tool "echo" returned str, not a ToolResult'),
-        (_goes_elsewhere, 'a wrapper of tool "echo" went on with a call of "other"'),
-        (_goes_on_with_nothing, 'a wrapper of tool "echo" went on with NoneType, not a ToolCall'),
+        (_raises, "ValueError: not today"),
+        (_raises_a_group, "ValueError: not today"),
+        (_returns_text, 'TypeError: a wrapper of tool "echo" returned str, not a ToolResult'),
+        (_goes_elsewhere, 'ValueError: a wrapper of tool "echo" went on with a call of "other"'),
+        (_goes_on_with_nothing, 'TypeError: a wrapper of tool "echo" went on with NoneType, not a ToolCall'),
     ],
 )
 async def test_a_wrapper_that_fails_is_a_failed_call_with_its_text(
@@ -445,14 +450,11 @@ async def test_arguments_that_are_no_object_are_invalid_params_whatever_stands_a
     assert error["message"].startswith('arguments for "echo" are not a JSON object: ')
 
 
-async def test_timeout_cap_and_wrappers_of_policies_are_not_applied() -> None:
-    async def never(call: ToolCall, proceed: Any) -> ToolResult:
-        return ToolResult("wrapped")
-
+async def test_timeout_and_cap_of_a_tools_policy_are_not_applied() -> None:
     async def around(call: ToolCall, proceed: Any) -> ToolResult:
         return await proceed(call)  # type: ignore[no-any-return]
 
-    @tool(policy=Policy(timeout=0, max_result_bytes=1, wrap=[never]))
+    @tool(policy=Policy(timeout=0, max_result_bytes=1))
     async def give() -> str:
         await wait_all_tasks_blocked()
         return "x" * 100
@@ -460,6 +462,105 @@ async def test_timeout_cap_and_wrappers_of_policies_are_not_applied() -> None:
     for wrap in ([], [around]):
         async with client(serving(tools=[give], wrap=wrap)) as connection:
             assert (await connection.call_tool("give")).content == "x" * 100
+
+
+@EVERY_ERA
+async def test_the_wrappers_of_a_tools_policy_hold_inside_those_of_the_agent(era: str) -> None:
+    seen: list[str] = []
+
+    def named(name: str) -> Any:
+        async def wrapper(call: ToolCall, proceed: Any) -> ToolResult:
+            seen.append(name)
+            if b"secret" in call.arguments:
+                return ToolResult("not yours", is_error=True)
+            return await proceed(call)  # type: ignore[no-any-return]
+
+        return wrapper
+
+    guarded = echoing(policy=Policy(wrap=[named("tool's"), named("inner")]))
+    for wrap in ([], [named("agent's")]):
+        server = serving(tools=[guarded], wrap=wrap)
+        async with client(server, era) as connection:
+            assert (await connection.call_tool("echo", {"a": 1})).content == '{"a":1}'
+            assert seen == [*(["agent's"] if wrap else []), "tool's", "inner"]
+            seen.clear()
+            refused = await connection.call_tool("echo", {"of": "secret"})
+            assert (refused.is_error, refused.content) == (True, "not yours")
+            seen.clear()
+        published = server.find("echo")
+        assert published is not None
+        assert published.policy.wrap == (), "they run once, also in a toolbox of the server's tools"
+
+
+async def test_wrappers_of_a_tool_that_requires_approval_do_not_run() -> None:
+    async def wrapper(call: ToolCall, proceed: Any) -> ToolResult:
+        raise AssertionError
+
+    gated = echoing(policy=Policy(wrap=[wrapper], require_approval=True))
+    async with client(serving(tools=[gated])) as connection:
+        assert (await connection.call_tool("echo")).content == 'tool "echo" requires approval'
+
+
+# --- the return type
+
+
+@attrs.frozen
+class Report:
+    title: str
+    pages: int = 1
+
+
+REPORT = {"title": {"type": "string"}, "pages": {"type": "integer", "default": 1}}
+
+
+class Scout:
+    async def run(self, prompt: str) -> Report:
+        return Report(prompt)
+
+    async def __call__(self, prompt: str) -> Report:
+        return Report(prompt)
+
+
+async def report(pages: int, prompt: str) -> Report:
+    return Report(prompt, pages)
+
+
+def later(prompt: str) -> Awaitable[Report]:
+    return report(1, prompt)
+
+
+@EVERY_ERA
+@pytest.mark.parametrize(
+    "run", [Scout().run, Scout(), partial(report, 1), later], ids=lambda run: type(run).__name__
+)
+async def test_a_return_type_is_listed_as_output_schema(run: Any, era: str) -> None:
+    async with client(serving(run), era) as connection:
+        (found,) = connection.tools
+        assert found.output_schema is not None
+        assert found.output_schema["properties"] == REPORT
+        assert (await connection.call_tool("parrot", {"prompt": "x"})).structured == {"title": "x", "pages": 1}
+
+
+async def test_a_value_of_another_type_is_a_failed_call() -> None:
+    async def run(prompt: str) -> Report:
+        return {"title": 7}  # type: ignore[return-value]
+
+    result = await prompted(run, "modern")
+    assert result.is_error
+    assert "does not match its return type" in result.content
+
+
+async def test_a_return_type_without_a_schema_is_none() -> None:
+    async def odd(prompt: str) -> Callable[[], int]:
+        return 5  # type: ignore[return-value]
+
+    async def unknown(prompt: str) -> Nothing:  # type: ignore[name-defined]  # noqa: F821 - that is the case
+        return 5
+
+    for run in (odd, unknown, parrot):
+        (found,) = serving(run).tools
+        assert found.output_schema is None
+    assert (await prompted(odd, "modern")).structured == 5
 
 
 # --- what is refused, what is replaced
@@ -477,6 +578,8 @@ async def test_timeout_cap_and_wrappers_of_policies_are_not_applied() -> None:
         (Agent("p", parrot, tools=[parrot]), "d", TypeError, "tools: expected Tool, got function"),  # type: ignore[list-item]
         (Agent(7, parrot), "d", TypeError, "name: expected str, got int"),  # type: ignore[arg-type]
         (Agent("p", parrot), None, TypeError, "description: expected str, got NoneType"),
+        (None, "d", TypeError, "agent: expected Agent, got NoneType"),
+        (parrot, "d", TypeError, "agent: expected Agent, got function"),
     ],
 )
 def test_what_is_wrong_is_refused_and_nothing_is_published(
@@ -486,6 +589,12 @@ def test_what_is_wrong_is_refused_and_nothing_is_published(
     with pytest.raises(error, match=text):
         add_agent(server, agent, description)
     assert server.tools == ()
+
+
+@pytest.mark.parametrize("wrong", [None, "zoo", Agent("p", parrot)])
+def test_what_is_no_server_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=f"^server: expected ToolServer, got {type(wrong).__name__}$"):
+        add_agent(wrong, Agent("parrot", parrot), "d")
 
 
 @pytest.mark.parametrize("fields", [{"run": "parrot"}, {"tools": 7}, {"wrap": 7}, {"wrap": [7]}])
@@ -501,7 +610,8 @@ async def test_a_run_that_is_not_async_is_a_failed_call_that_says_so() -> None:
     with trio.fail_after(5):
         async with open_memory_connection(server) as connection:
             result = await connection.call_tool("counter", {"prompt": "abc"})
-    assert (result.is_error, result.content) == (True, "run: expected an async function, this one returned int")
+    said = "TypeError: run: expected an async function, this one returned int"
+    assert (result.is_error, result.content) == (True, said)
 
 
 def test_an_agent_is_frozen() -> None:
