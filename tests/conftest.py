@@ -16,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import depth
+
+depth.register()
+
 # Whoever started the tests may ignore signals (nohup, a shell's background job), and children inherit that.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Rules of the source tree that ruff has no words for. `.ci/run` runs this beside ruff; it imports nothing of ours.
+"""Rules of the source tree that ruff cannot express. `.ci/run` runs this beside ruff; it imports nothing of ours.
 
     python -m tests.lint
 

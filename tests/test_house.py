@@ -46,7 +46,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def _modules() -> dict[str, list[str]]:
-    """The package's modules by room: the name after `trio_mcp.`, or `trio_mcp` for the modules beside the rooms."""
+    """The package's modules by room; the modules beside the rooms are under `trio_mcp`."""
     rooms: dict[str, list[str]] = {}
     for module in pkgutil.walk_packages([str(ROOT / "trio_mcp")], "trio_mcp."):
         parts = module.name.split(".")

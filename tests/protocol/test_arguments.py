@@ -22,6 +22,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from trio_mcp.errors import InvalidArgumentsError
 from trio_mcp.protocol.arguments import encode_arguments
 
@@ -397,7 +398,6 @@ objects = st.dictionaries(st.text(), json_values, max_size=5)
 
 
 @given(objects)
-@settings(deadline=None)
 def test_a_mapping_comes_back_as_it_was(arguments: dict[str, Any]) -> None:
     """By repr: 1, 1.0 and True are equal, and the order of keys counts."""
     sent = encode_arguments("x", arguments)
@@ -407,7 +407,6 @@ def test_a_mapping_comes_back_as_it_was(arguments: dict[str, Any]) -> None:
 
 
 @given(objects)
-@settings(deadline=None)
 def test_both_walks_write_the_same(arguments: dict[str, Any]) -> None:
     """Plain dicts go a fast way, other mappings a slow one."""
     assert encode_arguments("x", types.MappingProxyType(arguments)) == encode_arguments("x", arguments)
@@ -420,7 +419,6 @@ def test_both_walks_write_the_same(arguments: dict[str, Any]) -> None:
     st.sampled_from(["\n", "\r", "\r\n", " "]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_raw_text_keeps_every_byte_but_line_ends(
     value: dict[str, Any], ascii_only: bool, indent: Any, line_end: str, as_text: bool
 ) -> None:
@@ -453,7 +451,7 @@ def _judge(data: bytes) -> Any:
 
 
 @given(st.binary(max_size=50) | jsonish | inside_object)
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=examples(1000))
 @example(b'{"a":"\\ud83d\\ude00"}')
 @example(b'{"a":"\\ud83d\n"}')
 def test_any_bytes_give_one_object_on_one_line_or_a_refusal(data: bytes) -> None:
@@ -473,7 +471,6 @@ def test_any_bytes_give_one_object_on_one_line_or_a_refusal(data: bytes) -> None
 
 
 @given(st.text(alphabet=st.characters(), max_size=30))
-@settings(deadline=None)
 def test_any_text_gives_one_object_or_a_refusal(text: str) -> None:
     """Surrogates included."""
     sent = outcome(text)
@@ -510,7 +507,7 @@ def _is_json(value: Any) -> bool:
 
 
 @given(odd_values)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_python_value_is_encoded_exactly_or_refused(value: Any) -> None:
     sent = outcome({"v": value})
     if isinstance(sent, InvalidArgumentsError):

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_mcp.protocol.framing import MAX_LINE, LineBuffer
@@ -57,7 +57,6 @@ def test_lines_do_not_depend_on_how_the_stream_is_cut(stream: bytes, lines: list
     st.sampled_from([b"\n", b"\r\n"]),
     st.data(),
 )
-@settings(deadline=None)
 def test_any_lines_cut_anywhere_come_out_whole(lines: list[bytes], end: bytes, data: Any) -> None:
     stream = b"".join(line + end for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from trio_mcp.errors import ProtocolError, RequestError
 from trio_mcp.protocol import messages
 from trio_mcp.protocol.messages import (
@@ -168,7 +169,7 @@ any_bytes = st.binary(max_size=60) | jsonish | messagish
 
 
 @given(any_bytes)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 @example(b'{"id":NaN,"method":"m"}')
 @example(b'{"id":1e999,"result":NaN}')
 def test_any_bytes_give_messages_or_a_protocol_error(data: bytes) -> None:
@@ -188,7 +189,7 @@ def test_any_bytes_give_messages_or_a_protocol_error(data: bytes) -> None:
 
 
 @given(any_bytes)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 @example(b'{"code":NaN,"message":"x"}')
 @example(b'{"code":1e999,"message":"x"}')
 @example(b'{"code":-1e999}')
@@ -272,7 +273,6 @@ wide_values = st.recursive(
 
 
 @given(wide_values)
-@settings(deadline=None)
 def test_reencoding_keeps_what_was_decoded(value: Any) -> None:
     """NaN and lone surrogates included; by repr, since NaN equals nothing."""
     data = reencode_json(value)
@@ -410,7 +410,6 @@ def test_an_answer_can_be_written_for_any_id_that_can_be_read() -> None:
 
 
 @given(st.integers(1, 10**12), st.dictionaries(st.text(), st.text(), max_size=3))
-@settings(deadline=None)
 def test_what_is_written_is_read_again(id_: int, params: dict[str, str]) -> None:
     encoded = encode_json(params)
     line = request_line(id_, "tools/call", encoded).removesuffix(b"\n")

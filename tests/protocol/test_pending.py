@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.depth import examples
 from trio_mcp.protocol.pending import PendingTable, as_number
 
 
@@ -181,7 +182,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert self.table.late == self.late
 
 
-AnyOrder.TestCase.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+AnyOrder.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30)
 TestAnyOrderOfEvents = AnyOrder.TestCase
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.depth import examples
 from trio_mcp.protocol.negotiation import (
     ERAS,
     Agreed,
@@ -635,7 +636,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert Discover not in kinds
 
 
-AnyOrder.TestCase.settings = settings(deadline=None, max_examples=200, stateful_step_count=25)
+AnyOrder.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=25)
 TestAnyOrderOfEvents = AnyOrder.TestCase
 
 
@@ -648,7 +649,7 @@ TestAnyOrderOfEvents = AnyOrder.TestCase
         max_size=8,
     ),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_server_that_reacts_at_all_is_settled_within_a_few_steps(
     protocol: str, remembered: Any, reactions: list[Any]
 ) -> None:

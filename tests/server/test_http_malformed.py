@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.exposing import META
 from trio_mcp.server.http.asgi import Refusal
 from trio_mcp.server.http.body import LARGEST_ODD, read_post
@@ -341,8 +342,7 @@ headers = st.lists(
     max_size=6,
 )
 thrown = settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

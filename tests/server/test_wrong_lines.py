@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import memory_stream_pair
 
+from tests.depth import examples
 from tests.exposing import Client, modern, raw, text_of
 from trio_mcp import ToolServer, tool
 from trio_mcp.server.streams import StreamService
@@ -254,7 +255,7 @@ REQUESTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.binary(max_size=60), max_size=6))
 def test_any_bytes_leave_a_server_that_answers(chunks: list[bytes]) -> None:
     answers = served(b"\n".join(chunks))
@@ -262,7 +263,7 @@ def test_any_bytes_leave_a_server_that_answers(chunks: list[bytes]) -> None:
     assert all(("result" in answer) != ("error" in answer) for answer in answers if "method" not in answer)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(VALUES | REQUESTS, max_size=8))
 def test_any_json_leaves_a_server_that_answers(values: list[Any]) -> None:
     answers = served("\n".join(json.dumps(value) for value in values).encode())
