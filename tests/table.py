@@ -1,11 +1,12 @@
-"""A table of cases as one test, for cases that are a moment of pure code each: `@table` in place of `parametrize`.
+"""A table of cases as one test, for cases that are a moment of pure code each: `table` in place of `parametrize`.
 
-    @table(("text", "number"), [("1", 1), ("two", None)])
+    @pytest.mark.table(("text", "number"), [("1", 1), ("two", None)])
     def test_digits_are_read(text: str, number: int | None) -> None:
         assert read(text) == number
 
 Every case runs, also after one that failed, and each failure names its case. The cases share the test's fixtures:
-a test with fixtures that it changes, with processes or with sockets wants `parametrize`.
+a test with fixtures that it changes, with processes or with sockets wants `parametrize`. conftest.py calls
+`tabled`.
 """
 
 from __future__ import annotations
@@ -118,3 +119,18 @@ def table(
         return made
 
     return decorate
+
+
+def tabled(test: object) -> Callable[..., Any] | None:
+    """The test with the tables of its marks in it, and None for a test without such a mark."""
+    if not inspect.isfunction(test):
+        return None
+    marks = getattr(test, "pytestmark", [])
+    tables = [mark for mark in marks if mark.name == "table"]
+    if not tables:
+        return None
+    made: Callable[..., Any] = test
+    for mark in tables:
+        made = table(*mark.args, **mark.kwargs)(made)
+    made.__dict__["pytestmark"] = [mark for mark in marks if mark not in tables]
+    return made

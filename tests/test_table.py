@@ -1,4 +1,4 @@
-"""`@table` runs every case, names those that fail, and leaves the other parameters to pytest."""
+"""A table runs every case, names those that fail, and leaves the other parameters to pytest."""
 
 from __future__ import annotations
 
@@ -48,15 +48,16 @@ def test_an_expected_error_that_does_not_come_is_a_failure_too() -> None:
     assert caught.value.__notes__ == ["in the case value=1"]
 
 
-@table("number", [1, 2], ids=lambda number: f"number {number}")
-@table("word", ["a", "b"])
-async def test_tables_stack_beside_fixtures_and_async_cases_are_awaited(
-    tmp_path: Path, number: int, word: str
+@pytest.mark.table("number", [1, 2], ids=lambda number: f"number {number}")
+@pytest.mark.table("word", ["a", "b"])
+@pytest.mark.parametrize("letter", ["x", "y"])
+async def test_tables_stack_beside_fixtures_and_parameters_and_async_cases_are_awaited(
+    tmp_path: Path, number: int, word: str, letter: str
 ) -> None:
     with (tmp_path / "seen").open("a") as file:
-        file.write(f"{word}{number} ")
+        file.write(f"{letter}{word}{number} ")
     if (number, word) == (2, "b"):
-        assert (tmp_path / "seen").read_text() == "a1 b1 a2 b2 "
+        assert (tmp_path / "seen").read_text() == f"{letter}a1 {letter}b1 {letter}a2 {letter}b2 "
 
 
 def test_what_is_no_parameter_and_a_table_without_rows_are_refused() -> None:
