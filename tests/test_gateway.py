@@ -224,7 +224,7 @@ async def test_servers_are_told_who_calls_and_their_stderr_is_handed_on_with_the
     assert lines == [("loud", "one"), ("loud", "two")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("servers", "field"),
     [
         ([Server("one", command="x"), Server("one", command="y")], "name"),

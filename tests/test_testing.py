@@ -189,7 +189,7 @@ async def test_a_line_of_the_server_that_is_no_json_is_sent_as_it_is() -> None:
         assert connection.statistics().skipped_lines == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "expected",
     [
         '{"method": "b"}',
@@ -229,7 +229,7 @@ async def test_an_error_of_the_body_wins_over_the_script() -> None:
     assert "the client ended before" in "".join(getattr(caught.value, "__notes__", []))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "number"), [("\n! {}", 2), ("> {}\n\n> {not json}", 3), (">", 1), ("# fine\n{}", 2)]
 )
 def test_a_script_that_cannot_be_read_names_the_line(text: str, number: int) -> None:

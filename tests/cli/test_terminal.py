@@ -73,7 +73,7 @@ def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
     assert (code, shown) == (0, "hi\r\n")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "left"),
     [
         ("a\x1b[1;31mb\x1b[0mc", "abc"),

@@ -142,7 +142,7 @@ peer.page = lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)
             assert await listings(connection) == 1000
 
 
-@pytest.mark.parametrize("page", ["text", None, 17, {"tools": "text"}, {"tools": {"a": 1}}])
+@pytest.mark.table("page", ["text", None, 17, {"tools": "text"}, {"tools": {"a": 1}}])
 async def test_a_page_that_is_none_is_a_start_error_that_says_so(page: Any) -> None:
     source = "peer.answer = lambda id_, result: peer.send({'id': id_, 'result': result})"
     with trio.fail_after(10):

@@ -102,7 +102,7 @@ def outcome(arguments: Any) -> bytes | InvalidArgumentsError:
 # --- nothing
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "arguments",
     [None, {}, "", b"", " ", "\t\r\n ", "\u00a0\u2003", b"\n", "null", b" null\r\n", bytearray(), memoryview(b"")],
     ids=shown,
@@ -115,7 +115,7 @@ def test_no_arguments_go_out_as_an_empty_object(arguments: Any) -> None:
 # --- mappings
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "wire"),
     [
         ({"a": 1, "b": [True, None, "é", 1.5]}, '{"a":1,"b":[true,null,"é",1.5]}'.encode()),
@@ -143,7 +143,7 @@ def test_a_mapping_goes_out_as_one_object(arguments: Any, wire: bytes) -> None:
     assert encode_arguments("x", arguments) == wire
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "reason"),
     [
         (math.nan, "nan is no JSON number"),
@@ -178,7 +178,7 @@ def test_a_mapping_goes_out_as_one_object(arguments: Any, wire: bytes) -> None:
     ],
     ids=shown,
 )
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("where", "path"),
     [
         (lambda value: {"ok": 1, "a": value}, "a"),
@@ -271,7 +271,7 @@ VERBATIM = [
 ]
 
 
-@pytest.mark.parametrize("text", VERBATIM, ids=shown)
+@pytest.mark.table("text", VERBATIM, ids=shown)
 def test_raw_json_goes_out_verbatim(text: str) -> None:
     data = text.encode()
     for arguments in (text, Text(text), data, bytearray(data), memoryview(data), memoryview(data)[::1]):
@@ -280,7 +280,7 @@ def test_raw_json_goes_out_verbatim(text: str) -> None:
         assert sent == data
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "wire"),
     [
         ('{\n  "a": 1\n}\n', b'{   "a": 1 } '),
@@ -294,7 +294,7 @@ def test_line_ends_between_tokens_become_spaces(text: str, wire: bytes) -> None:
     assert encode_arguments("x", text.encode()) == wire
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ("[1]", "it is an array"),
@@ -340,7 +340,7 @@ def test_raw_text_that_is_not_one_object_is_refused(arguments: Any, reason: str)
         assert refusal(bytearray(arguments)) == refusal(memoryview(arguments)) == reason
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "text", ['{"a":1.}', '{"a":01}', '{"a":+1}', '{"a":1,}', '{"a":tru}', '{"a":"\\x"}', "{,}", "{1:2}"]
 )
 def test_nearly_json_is_refused(text: str) -> None:
@@ -367,7 +367,7 @@ def test_a_released_memoryview_is_refused() -> None:
 # --- neither
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ([], "got list"),

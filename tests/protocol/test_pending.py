@@ -55,7 +55,7 @@ def test_an_id_may_come_back_as_another_type(of: Any) -> None:
     assert len(table) == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "id_",
     [
         None,
@@ -85,7 +85,7 @@ def test_an_id_that_was_never_given_out_resolves_nobody(id_: Any) -> None:
     assert (len(table), table.late) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("id_", "number"),
     [(7, 7), ("7", 7), (7.0, 7), (0, 0), ("0", 0), ("seven", None), (None, None), ([7], None), (b"7", None)],
     ids=repr,

@@ -180,17 +180,17 @@ BODIES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "fields", [(), MODERN, ("MCP-Protocol-Version: 2025-11-25",)], ids=["plain", "modern", "legacy"]
 )
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.table("name", BODIES)
 def test_a_body_that_is_wrong_costs_itself_alone(port: int, name: str, fields: tuple[str, ...]) -> None:
     status = status_of(exchange(port, request(BODIES[name], *fields), half=True))
     assert status == 200 or 400 <= status < 500
     is_well(port)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("name", "code", "id_"),
     [
         ("no JSON", -32700, None),
@@ -286,7 +286,7 @@ REQUESTS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.table("name", REQUESTS)
 def test_a_request_that_is_wrong_costs_itself_alone(port: int, name: str) -> None:
     said = exchange(port, REQUESTS[name])
     assert not re.search(rb"HTTP/1\.[01] 5\d\d", said), said[:200]

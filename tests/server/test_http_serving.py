@@ -254,7 +254,7 @@ def scope(path: str, method: str = "POST", **more: Any) -> dict[str, Any]:
     return {"type": "http", "method": method, "path": path, "headers": [(b"host", b"localhost")], **more}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("mounted", "status"),
     [
         ({"path": "/api/mcp", "root_path": "/api"}, 400),

@@ -16,7 +16,7 @@ def test_the_example_runs() -> None:
     assert doctest.testmod(docstring).failed == 0
 
 
-@pytest.mark.parametrize("text", [None, "", "   \n  "])
+@pytest.mark.table("text", [None, "", "   \n  "])
 def test_no_docstring_says_nothing(text: str | None) -> None:
     assert read_docstring(text) == ("", {})
 
@@ -35,7 +35,7 @@ def test_paragraphs_before_the_first_section_are_the_description() -> None:
     assert read_docstring(text) == ("One line.\n\nA second paragraph: with a colon,\nand two lines.", {})
 
 
-@pytest.mark.parametrize("section", ["Args", "Arguments", "Parameters", "Keyword Args"])
+@pytest.mark.table("section", ["Args", "Arguments", "Parameters", "Keyword Args"])
 def test_each_name_of_the_section_is_understood(section: str) -> None:
     assert read_docstring(f"Do.\n\n    {section}:\n        a: one.\n") == ("Do.", {"a": "one."})
 

@@ -235,7 +235,7 @@ def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
     trio.run(main)
 
 
-@pytest.mark.parametrize("eras", ERAS)
+@pytest.mark.table("eras", ERAS)
 async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> None:
     entry = {
         "title": "A title",
@@ -257,7 +257,7 @@ async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> 
     assert (second.name, second.title, second.description) == (first.name, first.title, first.description)
 
 
-@pytest.mark.parametrize("eras", ERAS)
+@pytest.mark.table("eras", ERAS)
 async def test_a_title_among_the_annotations_stays_there(eras: tuple[str, str]) -> None:
     base = raw_tool("t", "d", b'{"type":"object"}', lambda arguments: None)
     spec = attrs.evolve(base.spec, raw={"annotations": {"title": "Hers"}})

@@ -31,12 +31,12 @@ def read(chunks: list[bytes], **options: int) -> list[tuple[str, str]]:
     return [(event.event, event.data) for chunk in chunks for event in buffer.feed(chunk)]
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.table("end", [b"\n", b"\r\n", b"\r"])
 def test_each_kind_of_line_end_is_one(end: bytes) -> None:
     assert read([STREAM.replace(b"\n", end)]) == EVENTS
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.table("end", [b"\n", b"\r\n", b"\r"])
 def test_a_stream_may_come_byte_by_byte(end: bytes) -> None:
     stream = STREAM.replace(b"\n", end)
     assert read([stream[at : at + 1] for at in range(len(stream))]) == EVENTS
@@ -76,7 +76,7 @@ def test_many_events_of_one_chunk_are_read_in_one_go(monkeypatch: pytest.MonkeyP
     assert (buffer.last_event_id, buffer.events) == ("2", 5001)
 
 
-@pytest.mark.parametrize("value", ["soon", "-5", "", "1.5", "9" * 5000])
+@pytest.mark.table("value", ["soon", "-5", "", "1.5", "9" * 5000])
 def test_a_retry_that_is_no_number_is_none(value: str) -> None:
     buffer = EventBuffer()
     buffer.feed(f"retry: {value}\ndata: x\n\n".encode())

@@ -87,6 +87,6 @@ def test_any_lines_leave_the_reader_alive_and_cost_at_most_the_calls_that_they_n
     trio.run(survives, sent, cut)
 
 
-@pytest.mark.parametrize("line", [b'{"id":1,"error":{"code":1e999}}', b'{"id":true,"result":1}', b'[{"id":1}]'])
+@pytest.mark.table("line", [b'{"id":1,"error":{"code":1e999}}', b'{"id":true,"result":1}', b'[{"id":1}]'])
 async def test_what_fuzzing_has_found(line: bytes) -> None:
     await survives([line], 5)
