@@ -366,9 +366,7 @@ def test_a_file_that_is_no_json_is_an_invalid_server_error(load: Any, content: A
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.table(
-    "document", [[], {}, {"other": {}}, {"mcpServers": []}, {"servers": None}, {"mcpServers": "x"}]
-)
+@pytest.mark.table("document", [[], {}, {"other": {}}, {"mcpServers": []}, {"servers": None}, {"mcpServers": "x"}])
 def test_a_file_without_an_object_of_servers_is_an_invalid_server_error(load: Any, document: Any) -> None:
     with pytest.raises(InvalidServerError) as caught:
         load(document)

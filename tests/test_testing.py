@@ -229,9 +229,7 @@ async def test_an_error_of_the_body_wins_over_the_script() -> None:
     assert "the client ended before" in "".join(getattr(caught.value, "__notes__", []))
 
 
-@pytest.mark.table(
-    ("text", "number"), [("\n! {}", 2), ("> {}\n\n> {not json}", 3), (">", 1), ("# fine\n{}", 2)]
-)
+@pytest.mark.table(("text", "number"), [("\n! {}", 2), ("> {}\n\n> {not json}", 3), (">", 1), ("# fine\n{}", 2)])
 def test_a_script_that_cannot_be_read_names_the_line(text: str, number: int) -> None:
     with pytest.raises(ValueError, match=f"^line {number}: "):
         WireScript(text)

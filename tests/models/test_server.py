@@ -343,9 +343,7 @@ def test_a_field_for_http_is_refused_on_a_stdio_server(field: str, value: Any) -
     assert (error.field, error.reason) == (field, "is for HTTP servers only")
 
 
-@pytest.mark.table(
-    ("field", "value"), [("args", ["-v"]), ("env", {}), ("cwd", "/tmp"), ("stop_timeout", 1.0)]
-)
+@pytest.mark.table(("field", "value"), [("args", ["-v"]), ("env", {}), ("cwd", "/tmp"), ("stop_timeout", 1.0)])
 def test_a_field_for_stdio_is_refused_on_an_http_server(field: str, value: Any) -> None:
     error = refusal(http, **{field: value})
     assert (error.field, error.reason) == (field, "is for stdio servers only")

@@ -461,9 +461,7 @@ def test_what_was_no_answer_has_no_id_to_salvage(data: bytes) -> None:
     assert salvage_answer_id(data) is None
 
 
-@pytest.mark.table(
-    "filler", [b'\\"', b'\\"a\\": ', b"\\\\", b"[", b'"', b'","', b"\\", b" ", b"x ", b":", b'\n"']
-)
+@pytest.mark.table("filler", [b'\\"', b'\\"a\\": ', b"\\\\", b"[", b'"', b'","', b"\\", b" ", b"x ", b":", b'\n"'])
 def test_salvaging_is_linear_in_the_line(filler: bytes) -> None:
     """A cut-off JSON text inside JSON has an escaped quote every few bytes. Quadratic takes minutes."""
     data = b'{"jsonrpc":"2.0","id":71,"result":{"text":"' + filler * (150_000 // len(filler))

@@ -257,9 +257,7 @@ async def test_a_value_of_another_type_is_an_error_result(value: Any, kind: Any,
     assert await failure(giving(value, kind)) == text
 
 
-@pytest.mark.table(
-    "value", [object(), {1j: 2}, {"a": object()}, ["\ud800"], ToolResult(structured_json=b"{")]
-)
+@pytest.mark.table("value", [object(), {1j: 2}, {"a": object()}, ["\ud800"], ToolResult(structured_json=b"{")])
 async def test_a_value_that_is_no_json_is_an_error_result(value: Any) -> None:
     assert (await failure(giving(value))).startswith('tool "give" returned a value that does not match')
 
