@@ -80,6 +80,7 @@ def env(nothing_left: dict[str, str]) -> dict[str, str]:
     return {**nothing_left, "PATH": os.environ["PATH"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["deaf", "chatters", "floods stderr"])
 async def test_a_server_with_bad_manners_still_works(kind: Misbehaviour, env: dict[str, str]) -> None:
     server = misbehaving_server(kind, stop_timeout=0.1, env=env)

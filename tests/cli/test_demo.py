@@ -24,6 +24,7 @@ def marked() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key.startswith("TRIO_MCP_TEST")}
 
 
+@pytest.mark.slow
 def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None:
     """From any directory; and what is no terminal gets no progress bar."""
     done = run("demo", cwd=tmp_path)
@@ -46,6 +47,7 @@ def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None
     assert "left running: 0 tasks, 0 descriptors, 0 child processes" in said
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_calls_are_behind_a_progress_bar() -> None:
     leader, follower = os.openpty()
     shown = b""

@@ -189,6 +189,7 @@ def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytes
 # --- beside real children: a sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("era", "scenario"), [("modern", scoped), ("legacy", in_a_nursery)], ids=["modern", "legacy"]
 )

@@ -33,6 +33,7 @@ model: The gas works have their money. The prince has not: that needs your appro
 """
 
 
+@pytest.mark.slow
 def test_the_agent_pays_what_was_approved_and_prints_its_transcript() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "docs/examples/agent_anthropic.py"],

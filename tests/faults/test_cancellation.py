@@ -214,6 +214,7 @@ async def test_on_stderr_is_called_in_order_and_all_of_it_is_delivered_before_th
 # --- fault 46: serial start of many servers; a bad one fails or blocks all
 
 
+@pytest.mark.slow
 async def test_five_servers_start_side_by_side_and_bad_ones_cost_only_themselves() -> None:
     """One hangs, one crashes; the others take half a second each."""
     with trio.fail_after(20):

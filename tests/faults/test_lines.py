@@ -160,6 +160,7 @@ SCANNING = frozenset(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [32 << 20, 64 << 20, 200 << 20], ids=["32 MiB", "64 MiB", "200 MiB"])
 async def test_a_very_long_line_is_delivered_and_each_byte_of_it_is_scanned_once(size: int) -> None:
     with trio.fail_after(60):

@@ -76,6 +76,7 @@ class _Waits(trio.abc.Instrument):
         self.count += timeout > 0
 
 
+@pytest.mark.slow
 async def test_2000_cancels_of_a_stopped_server_return_at_once_and_closing_still_works() -> None:
     """It reads nothing, so that neither calls nor notices can be written. "At once": nobody waits for anything."""
     waits = _Waits()
@@ -102,6 +103,7 @@ async def test_2000_cancels_of_a_stopped_server_return_at_once_and_closing_still
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -84,6 +84,7 @@ async def test_a_wrapper_that_leaves_at_once_is_refused_in_words_and_what_it_lef
             assert not lives.is_alive("server")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_children_that_a_polite_server_leaves_are_gone_at_once(
     era: str, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +128,7 @@ async def test_nothing_is_left_where_the_kernel_is_older(missing: str, monkeypat
                     await connection.call_tool("exit", {"status": 3})
 
 
+@pytest.mark.slow
 async def test_a_child_that_leaves_the_group_and_holds_the_pipes_does_not_hold_up_the_close() -> None:
     """It is not ours any more, and lives on; the end of the pipes, which never comes, is not waited for."""
     with trio.fail_after(20):
@@ -178,6 +180,7 @@ async def test_processes_of_other_groups_are_left_alone() -> None:
 # --- fault 2: close without a bound, or without grace
 
 
+@pytest.mark.slow
 async def test_a_server_deaf_to_eof_and_sigterm_is_gone_within_the_bound() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives:

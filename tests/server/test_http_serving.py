@@ -171,6 +171,7 @@ async def flood() -> str:
     return "x" * 30_000_000
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypercorn shields its sends: a full socket would hold it until the client has read."""
     for module in ("app", "http"):

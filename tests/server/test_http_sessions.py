@@ -371,6 +371,7 @@ async def test_batches_are_for_the_one_revision_that_has_them() -> None:
             assert [answer["error"]["code"] for answer in nested.json] == [-32600] * times
 
 
+@pytest.mark.slow
 async def test_an_idle_session_ends_and_one_in_use_does_not() -> None:
     gate = Gate()
     async with serving(gate.wait, session_idle=0.3) as served:
