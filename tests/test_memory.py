@@ -10,8 +10,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_mcp import InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
-from trio_mcp.memory import Connection
+from trio_mcp import Connection, InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.protocol import negotiation
 from trio_mcp.transports.lines import outbox
 

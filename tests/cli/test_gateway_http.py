@@ -54,5 +54,5 @@ async def _run(command: list[str], *, task_status: trio.TaskStatus[trio.Process]
         env=dict(os.environ) | ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        task_status=task_status,  # type: ignore[arg-type]
+        task_status=task_status,
     )

@@ -64,7 +64,7 @@ async def test_bad_entries_are_skipped_with_a_reason_each_and_the_others_stay(er
 
 
 async def test_a_bad_output_schema_costs_nothing() -> None:
-    bad = (None, "text", 17, [], {"type": "array"}, {"type": "strange"}, {"$ref": "#/x"})
+    bad: tuple[Any, ...] = (None, "text", 17, [], {"type": "array"}, {"type": "strange"}, {"$ref": "#/x"})
     listed = [{"name": f"t{n}", "inputSchema": OBJECT, "outputSchema": schema} for n, schema in enumerate(bad)]
     with trio.fail_after(10):
         async with open_connection(peer(listed=listed)) as connection:

@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -116,7 +117,11 @@ async def test_50_openings_that_are_given_up_leave_no_process_and_no_descriptor(
     with trio.fail_after(30):
         async with open_lives() as lives:
             # It reads, and never answers.
-            silent = {"source": "peer.message = lambda message: None", "alive": lives.port, "stop_timeout": 10}
+            silent: dict[str, Any] = {
+                "source": "peer.message = lambda message: None",
+                "alive": lives.port,
+                "stop_timeout": 10,
+            }
             async with trio.open_nursery() as nursery:
                 for index in range(50):
                     give_up = (time_out, be_cancelled, be_cancelled_in_connect)[index % 3]
@@ -191,7 +196,7 @@ async def test_each_reason_not_to_start_has_words_of_its_own(tmp_path: Path) -> 
     env = {"PATH": os.defpath}
     present = script(tmp_path, "#!/bin/sh\n", name="present")
     not_executable = script(tmp_path, "#!/bin/sh\n", 0o644, name="not-executable")
-    servers = {
+    servers: dict[str, dict[str, Any]] = {
         "'no-such-command' is not on the server's PATH": {"command": "no-such-command"},
         "'/no/such/command' does not exist": {"command": "/no/such/command"},
         "names does not exist: '/no/such/python'": {"command": script(tmp_path, "#!/no/such/python\n", name="a")},
