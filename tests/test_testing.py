@@ -117,6 +117,7 @@ async def test_a_server_that_exits_never_starts(env: dict[str, str]) -> None:
     assert "missing API_KEY" in caught.value.stderr_tail
 
 
+@pytest.mark.slow
 async def test_a_silent_server_is_not_ready_in_time(env: dict[str, str]) -> None:
     server = misbehaving_server("silent", start_timeout=0.5, stop_timeout=0.1, env=env)
     with trio.fail_after(30), pytest.raises(ServerStartError, match=r"not ready within 0\.5 s"):

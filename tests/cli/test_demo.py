@@ -70,6 +70,7 @@ def test_on_a_terminal_the_calls_are_behind_a_progress_bar() -> None:
     assert b"/1000" in shown
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_with_the_server_gone() -> None:
     with subprocess.Popen(
         [*COMMAND, "demo"],

@@ -59,6 +59,7 @@ def names(connection: Connection) -> list[str]:
     return [tool.remote_name for tool in connection.tools]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_thousand_calls_to_two_servers_are_all_answered_each_with_its_own(
     tmp_path: Path, era: str
@@ -155,6 +156,7 @@ async def test_a_gateway_in_the_very_file_that_it_reads_costs_only_itself(tmp_pa
     assert said.endswith("mcp.json starts this gateway, which would start it again, without end")
 
 
+@pytest.mark.slow
 async def test_a_gateway_may_serve_another(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     file = config(tmp_path / "inner", one=entry("one", listed=[ECHO]))
@@ -222,6 +224,7 @@ async def test_at_the_end_the_exit_code_is_0_and_no_server_and_no_child_of_one_i
                 assert child.stderr.read() == ""
 
 
+@pytest.mark.slow
 async def test_a_call_that_is_done_within_the_grace_is_answered_at_the_end(tmp_path: Path) -> None:
     wait = {"name": "mcp__one__wait", "arguments": {"seconds": 0.5}}
     lines = line(1, "initialize", HANDSHAKE) + line(2, "tools/call", wait)
@@ -333,6 +336,7 @@ def test_without_a_file_the_usage_error_is_exit_code_2() -> None:
     assert (done.returncode, done.stdout, "--config" in done.stderr) == (2, "", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])
 def test_a_closed_descriptor_is_one_line_and_exit_code_2(tmp_path: Path, closing: str, number: int) -> None:
     done = subprocess.run(

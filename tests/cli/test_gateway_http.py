@@ -23,6 +23,7 @@ pytestmark = [
 DEMO = {"command": sys.executable, "args": ["-m", "trio_mcp", "serve", "trio_mcp.demo:server"], "env": ENVIRONMENT}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_tools_of_all_servers_are_called_at_one_endpoint_until_a_signal(tmp_path: Path, era: str) -> None:
     command = [*COMMAND, "gateway", "--config", config(tmp_path, one=DEMO, two=DEMO), "--http", "0"]

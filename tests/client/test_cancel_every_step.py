@@ -146,6 +146,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fake", "scenario"), PAIRS, ids=[f"{fake}-{it.__name__}" for fake, it in PAIRS])
 def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     manners, scripts = FAKES[fake]

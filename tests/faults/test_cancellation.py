@@ -256,6 +256,7 @@ async def test_the_first_failure_leaves_bare_and_the_other_servers_are_gone() ->
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_server_lost_later_costs_the_others_nothing_and_all_close_side_by_side() -> None:
     with trio.fail_after(20):
         servers = [peer(name, on_eof=0.4, stop_timeout=10) for name in ("one", "two", "three", "four")]

@@ -89,6 +89,7 @@ async def test_an_answer_written_just_before_the_end_is_delivered(era: str) -> N
             assert (await stopped_by(connection, "echo")).returncode == 3
 
 
+@pytest.mark.slow
 async def test_a_child_that_holds_stdout_does_not_hide_the_death_of_the_server() -> None:
     with trio.fail_after(10):
         async with open_lives() as lives:
@@ -208,6 +209,7 @@ async def test_a_server_that_dies_before_it_reads_a_call_fails_it_with_its_statu
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_server_that_closes_its_input_and_lives_on_is_lost(size: int) -> None:
     source = """

@@ -203,6 +203,7 @@ async def test_the_cap_counts_one_message_and_not_a_session(low_cap: int) -> Non
             assert await said(connection, lines) == "said"
 
 
+@pytest.mark.slow
 async def test_a_good_frame_before_the_flood_is_delivered(low_cap: int) -> None:
     """Both in one write."""
     with trio.fail_after(10):
@@ -213,6 +214,7 @@ async def test_a_good_frame_before_the_flood_is_delivered(low_cap: int) -> None:
                 await connection.call_tool("echo")
 
 
+@pytest.mark.slow
 async def test_a_server_that_floods_before_the_handshake_is_a_start_error(low_cap: int) -> None:
     with trio.fail_after(10):
         with pytest.raises(ServerStartError, match=f"sent a line over {low_cap} bytes"):

@@ -19,6 +19,7 @@ from trio_mcp.transports.lines import outbox
 AT_ONCE = 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_10000_calls_in_flight_on_one_connection_are_all_answered(era: str) -> None:
     """The server answers none before it has all, and then the last one first."""
@@ -150,6 +151,7 @@ CALLS["hang"] = hang
                 await lives.ended()
 
 
+@pytest.mark.slow
 async def test_30_servers_open_side_by_side_and_none_is_left() -> None:
     with trio.fail_after(60):
         async with open_lives() as lives:

@@ -145,6 +145,7 @@ async def test_any_error_that_is_not_positively_modern_means_legacy(code: int) -
             assert lives.starts["server"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.table(
     "answer",
     [

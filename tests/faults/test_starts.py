@@ -79,6 +79,7 @@ async def test_the_last_lines_of_a_long_stderr_are_what_is_shown() -> None:
     assert "the reason" in error.__notes__[-1]
 
 
+@pytest.mark.slow
 async def test_start_timeout_is_told_as_such_with_what_stderr_says() -> None:
     with trio.fail_after(10):
         began = trio.current_time()
@@ -192,6 +193,7 @@ def script(folder: Path, text: str, mode: int = 0o755, name: str = "server") -> 
     return str(path)
 
 
+@pytest.mark.slow
 async def test_each_reason_not_to_start_has_words_of_its_own(tmp_path: Path) -> None:
     env = {"PATH": os.defpath}
     present = script(tmp_path, "#!/bin/sh\n", name="present")

@@ -163,6 +163,7 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
             pass
 
 
+@pytest.mark.slow
 async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
     pieces = 20_000
 

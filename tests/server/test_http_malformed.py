@@ -180,6 +180,7 @@ BODIES: dict[str, bytes] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.table(
     "fields", [(), MODERN, ("MCP-Protocol-Version: 2025-11-25",)], ids=["plain", "modern", "legacy"]
 )
@@ -216,6 +217,7 @@ def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, i
     assert (status_of(said), answer["error"]["code"], answer.get("id")) == (400, code, id_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"NaN", b'"\\ud800"', b"{", b"]}}x"])
 def test_what_is_odd_and_long_is_refused_before_it_holds_up_everybody(end: bytes) -> None:
     """What msgspec does not read takes Python fifty times as long."""

@@ -294,6 +294,7 @@ async def test_a_tool_asks_in_rounds_and_the_state_belongs_to_the_caller() -> No
         assert last["content"][0]["text"] == "ada: []"
 
 
+@pytest.mark.slow
 async def test_our_own_client_does_everything_it_does_elsewhere() -> None:
     from trio_mcp import demo
 

@@ -185,6 +185,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop(monkeypatch
         await until(lambda: not served.nursery.child_tasks)
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_does_not_hold_up_a_cancel() -> None:
     async with serving(flood) as served:
         line = await served.connect()

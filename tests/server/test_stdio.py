@@ -194,6 +194,7 @@ def test_descriptors_lead_elsewhere_while_serving_and_are_restored_also_after_a_
     assert sorted(done.stderr.splitlines()) == ["[False, False]", "while"]
 
 
+@pytest.mark.slow
 def test_one_socket_for_both_is_left_as_it_was() -> None:
     """Two descriptors of one open file share its mode: what was opened last is closed first."""
     ours, theirs = socket.socketpair()

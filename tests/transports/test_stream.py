@@ -331,6 +331,7 @@ async def test_a_request_is_a_checkpoint() -> None:
         talk.nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_ten_thousand_calls_in_flight_all_get_their_own_answer() -> None:
     async with talking(limit=30) as talk:
         calls = {f"m{number}": talk.start(f"m{number}") for number in range(10_000)}
