@@ -14,6 +14,7 @@ import pytest
 from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, run
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("nothing_left"),
 ]
@@ -24,7 +25,6 @@ def marked() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key.startswith("TRIO_MCP_TEST")}
 
 
-@pytest.mark.slow
 def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None:
     """From any directory; and what is no terminal gets no progress bar."""
     done = run("demo", cwd=tmp_path)
@@ -47,7 +47,6 @@ def test_it_lists_calls_cancels_fails_and_leaves_nothing(tmp_path: Path) -> None
     assert "left running: 0 tasks, 0 descriptors, 0 child processes" in said
 
 
-@pytest.mark.slow
 def test_on_a_terminal_the_calls_are_behind_a_progress_bar() -> None:
     leader, follower = os.openpty()
     shown = b""
@@ -70,7 +69,6 @@ def test_on_a_terminal_the_calls_are_behind_a_progress_bar() -> None:
     assert b"/1000" in shown
 
 
-@pytest.mark.slow
 def test_a_signal_ends_it_with_the_server_gone() -> None:
     with subprocess.Popen(
         [*COMMAND, "demo"],

@@ -24,6 +24,7 @@ from tests.peers import Lives, open_lives, peer
 from trio_mcp import Connection, Server, open_connection
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("no_process_left"),
 ]
@@ -59,7 +60,6 @@ def names(connection: Connection) -> list[str]:
     return [tool.remote_name for tool in connection.tools]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_thousand_calls_to_two_servers_are_all_answered_each_with_its_own(
     tmp_path: Path, era: str
@@ -78,7 +78,6 @@ async def test_a_thousand_calls_to_two_servers_are_all_answered_each_with_its_ow
     assert answers == {n: {"n": n, "to": "old" if n % 2 else "new"} for n in range(CALLS)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_killing_one_server_midway_costs_its_calls_alone_and_it_comes_back(tmp_path: Path, era: str) -> None:
     """Half of a thousand calls wait in each server; one is killed by a call of its own."""
@@ -144,7 +143,6 @@ async def test_what_servers_say_on_stderr_is_said_with_their_name_and_without_th
     assert f'note: server "dead" did not start: exited with status 5; {missing}' in lines
 
 
-@pytest.mark.slow
 async def test_a_gateway_in_the_very_file_that_it_reads_costs_only_itself(tmp_path: Path) -> None:
     lines: list[str] = []
     command, *args = (*COMMAND, "gateway", "--config", str(tmp_path / "mcp.json"))
@@ -156,7 +154,6 @@ async def test_a_gateway_in_the_very_file_that_it_reads_costs_only_itself(tmp_pa
     assert said.endswith("mcp.json starts this gateway, which would start it again, without end")
 
 
-@pytest.mark.slow
 async def test_a_gateway_may_serve_another(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     file = config(tmp_path / "inner", one=entry("one", listed=[ECHO]))
@@ -205,7 +202,6 @@ async def ended(child: Child, seconds: float) -> float:
     return await trio.to_thread.run_sync(child.ended_within, seconds, abandon_on_cancel=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 async def test_at_the_end_the_exit_code_is_0_and_no_server_and_no_child_of_one_is_left(
     tmp_path: Path, end: str
@@ -224,7 +220,6 @@ async def test_at_the_end_the_exit_code_is_0_and_no_server_and_no_child_of_one_i
                 assert child.stderr.read() == ""
 
 
-@pytest.mark.slow
 async def test_a_call_that_is_done_within_the_grace_is_answered_at_the_end(tmp_path: Path) -> None:
     wait = {"name": "mcp__one__wait", "arguments": {"seconds": 0.5}}
     lines = line(1, "initialize", HANDSHAKE) + line(2, "tools/call", wait)
@@ -235,7 +230,6 @@ async def test_a_call_that_is_done_within_the_grace_is_answered_at_the_end(tmp_p
     assert text_of(parsed(done.stdout)[2]) == "waited"
 
 
-@pytest.mark.slow
 async def test_servers_that_are_deaf_to_everything_are_gone_before_a_host_loses_patience(tmp_path: Path) -> None:
     """Hosts close stdin, send SIGTERM after 2 s, SIGKILL after 4 s."""
     with trio.fail_after(PATIENCE):
@@ -254,7 +248,6 @@ async def test_servers_that_are_deaf_to_everything_are_gone_before_a_host_loses_
                 await lives.ended("b")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_while_servers_start_ends_them_and_exits_with_0(
     tmp_path: Path, number: signal.Signals
@@ -336,7 +329,6 @@ def test_without_a_file_the_usage_error_is_exit_code_2() -> None:
     assert (done.returncode, done.stdout, "--config" in done.stderr) == (2, "", True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])
 def test_a_closed_descriptor_is_one_line_and_exit_code_2(tmp_path: Path, closing: str, number: int) -> None:
     done = subprocess.run(

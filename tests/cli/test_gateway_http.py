@@ -16,6 +16,7 @@ from tests.exposing import ERAS
 from trio_mcp import Server, open_connection
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("no_process_left"),
 ]
@@ -23,7 +24,6 @@ pytestmark = [
 DEMO = {"command": sys.executable, "args": ["-m", "trio_mcp", "serve", "trio_mcp.demo:server"], "env": ENVIRONMENT}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_tools_of_all_servers_are_called_at_one_endpoint_until_a_signal(tmp_path: Path, era: str) -> None:
     command = [*COMMAND, "gateway", "--config", config(tmp_path, one=DEMO, two=DEMO), "--http", "0"]

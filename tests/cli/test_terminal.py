@@ -17,6 +17,8 @@ from trio_mcp.cli.terminal import clean, one_line
 
 LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"
 
+pytestmark = pytest.mark.slow  # Python starts anew for each test
+
 
 def run_in_terminal(*arguments: str, columns: int = 120) -> tuple[int, str]:
     """The exit code, and everything that reached a terminal of that width."""
