@@ -5,10 +5,7 @@
 
 No clock is asked: a count is the same on a fast machine and on a busy one. For each piece of work:
 
-- functions: times that a function of trio_mcp is entered. A coroutine counts each time it goes on after waiting,
-  so that a needless checkpoint is seen in every function above it.
-- lines: lines of trio_mcp that are executed.
-- steps: how often a task goes on, the far end's apart.
+- steps: how often a task goes on, the far end's apart: each needless checkpoint is one.
 - tasks: tasks that trio_mcp starts.
 - copies (large texts only): the most memory in use meanwhile, in sizes of the text.
 - objects (waiting calls only): what the garbage collector has to look at for each, its task apart. With thousands
@@ -24,11 +21,10 @@ import json
 import os
 import sys
 import tracemalloc
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import msgspec
@@ -44,9 +40,8 @@ from trio_mcp.transports.base import Handlers, Transport
 from trio_mcp.transports.lines.transport import StreamTransport
 
 RECORD = Path(__file__).with_name("budget.json")
-#: What a change may add before the test asks. Interpreters differ too: 3.12 has no frame for a comprehension.
-#: One step or task more is one too many.
-ROOM = {"functions": 1.15, "lines": 1.15, "copies": 1.15, "objects": 1.0, "steps": 1.0, "tasks": 1.0}
+#: What a change may add before the test asks. One step, task or object more is one too many.
+ROOM = {"copies": 1.15, "objects": 1.0, "steps": 1.0, "tasks": 1.0}
 #: A part of one must not fail: with 100 calls at once, who runs first is left to chance.
 SLACK = 0.3
 
@@ -70,28 +65,14 @@ class Count(trio.abc.Instrument):
     """Counts while it is entered."""
 
     def __init__(self) -> None:
-        self.functions: Counter[CodeType] = Counter()
-        self.lines = self.steps = self.tasks = 0
+        self.steps = self.tasks = 0
 
     def __enter__(self) -> Count:
-        self._traced = sys.gettrace()
         trio.lowlevel.add_instrument(self)
-        sys.settrace(self._entered)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(self._traced)
         trio.lowlevel.remove_instrument(self)
-
-    def _entered(self, frame: FrameType, event: str, _: object) -> Any:
-        if not is_ours(frame.f_code):
-            return None
-        self.functions[frame.f_code] += 1
-        return self._line
-
-    def _line(self, frame: FrameType, event: str, _: object) -> Any:
-        self.lines += event == "line"
-        return self._line
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         """A task goes on."""
@@ -103,37 +84,19 @@ class Count(trio.abc.Instrument):
 
 
 def is_ours(code: CodeType | None) -> bool:
-    """Whether this is code of the package, or was generated for it (attrs, cattrs)."""
-    if code is None:
-        return False
-    name = code.co_filename
-    return name.startswith(PACKAGE) or (name.startswith("<") and "trio_mcp" in name)
+    """Whether this is code of the package."""
+    return code is not None and code.co_filename.startswith(PACKAGE)
 
 
-async def count(work: Work, units: int) -> tuple[Costs, Counter[str]]:
-    """What a unit of the work costs, and how often it enters each function."""
+async def count(work: Work, units: int) -> Costs:
+    """What a unit of the work costs."""
     for _ in range(WARM_UP):
         await work()
     with Count() as found:
         for _ in range(ROUNDS):
             await work()
     each = units * ROUNDS
-    costs = {
-        "functions": found.functions.total(),
-        "lines": found.lines,
-        "steps": found.steps,
-        "tasks": found.tasks,
-    }
-    names = Counter({function_name(code): times for code, times in found.functions.items()})
-    return {name: round(total / each, 2) for name, total in costs.items()}, Counter(
-        {name: round(times / each, 2) for name, times in names.items()}
-    )
-
-
-def function_name(code: CodeType) -> str:
-    """Where a function is, and its name."""
-    path = Path(code.co_filename)
-    return f"{path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else code.co_filename}: {code.co_qualname}"
+    return {"steps": round(found.steps / each, 2), "tasks": round(found.tasks / each, 2)}
 
 
 async def copies(work: Work) -> Costs:
@@ -425,12 +388,12 @@ WORKS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Work]], Units]] 
 }
 
 
-async def measured(name: str) -> tuple[Costs, Counter[str]]:
-    """What a unit of this work costs now, and the functions it enters."""
+async def measured(name: str) -> Costs:
+    """What a unit of this work costs now."""
     setup, units = WORKS[name]
     with trio.fail_after(60):
         async with setup() as work:
-            return await count(work, units) if isinstance(units, int) else (await units(work), Counter())
+            return await count(work, units) if isinstance(units, int) else await units(work)
 
 
 def budget() -> dict[str, Costs]:
@@ -442,7 +405,7 @@ def budget() -> dict[str, Costs]:
 def main() -> None:
     """Measure; print or record."""
     record = sys.argv[1:] == ["--record"]
-    found = {name: trio.run(measured, name)[0] for name in WORKS}
+    found = {name: trio.run(measured, name) for name in WORKS}
     if record:
         RECORD.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     recorded = budget()

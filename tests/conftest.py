@@ -13,8 +13,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests import depth, table
+
+depth.register()
 
 # Whoever started the tests may ignore signals (nohup, a shell's background job), and children inherit that.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -26,6 +31,16 @@ MARK = "TRIO_MCP_TEST_MARK"
 
 #: How long a killed process may take to vanish on a busy machine. The library's own bounds are tested apart.
 VANISHING = 2.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: Any) -> Any:
+    """Collect a test marked as a table as one test that runs every case: see table.py."""
+    tabled = table.tabled(obj)
+    if tabled is None:
+        return None  # pytest's own way
+    setattr(collector.obj, name, tabled)  # the item looks its function up again
+    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=tabled)
 
 
 def open_descriptors() -> dict[int, str]:

@@ -36,7 +36,7 @@ class Exchange:
     @property
     def method(self) -> str:
         """Of JSON-RPC, or of HTTP where there is no body."""
-        return self.message.get("method", "answer" if self.message else self.request.method)
+        return str(self.message.get("method", "answer" if self.message else self.request.method))
 
     @property
     def params(self) -> dict[str, Any]:

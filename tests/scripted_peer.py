@@ -19,7 +19,16 @@ import time
 import scripted_tools
 from scripted_tools import CALLS, OBJECT, write_all
 
-DEFAULTS = {
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes as long as starting, and most servers need no socket
+    import socket
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Message = dict[str, Any]
+    Options = dict[str, Any]
+
+DEFAULTS: Options = {
     "era": "both",  # "legacy", "modern" or "both"
     "revision": "2025-11-25",  # the legacy one
     "probe": "error",  # a legacy server asked for anything before initialize: "error", "silent", "exit", "result"
@@ -49,14 +58,14 @@ META = "io.modelcontextprotocol/"
 INFO = {"name": "scripted", "version": "1"}
 
 
-def start(options):
+def start(options: Options) -> int:
     """Start this program again, in our group and with our pipes."""
     launch = sys.orig_argv[:-2]  # all but the options and the count
     argv = [*launch, json.dumps(options), "again"]
     return os.posix_spawn(sys.executable, argv, os.environ)
 
 
-def start_child(options):
+def start_child(options: Options) -> None:
     """Start a child that is no server, and wait until it is ready."""
     ready, its = os.pipe()
     os.set_inheritable(its, True)
@@ -69,78 +78,78 @@ def start_child(options):
 class Peer:
     """The server."""
 
-    def __init__(self, options):
+    def __init__(self, options: Options) -> None:
         self.options = {**DEFAULTS, **options}
-        self.socket = None
-        self.seen = []  # every message received
-        self.buffer = []
-        self.later = []
+        self.socket: socket.socket | None = None
+        self.seen: list[Message] = []  # every message received
+        self.buffer: list[bytes] = []
+        self.later: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self.order = 0
         self.initialized = False
         self.modern = False  # spoken to in this era
-        self.held = []  # calls of `gather`
+        self.held: list[tuple[Any, int]] = []  # calls of `gather`
         self.questions = 0
-        self.asked = {}  # our questions: id -> what to do with the answer
+        self.asked: dict[str, Callable[[Message], None]] = {}  # our questions: id -> what to do with the answer
 
     # --- to the test
 
-    def connect(self):
+    def connect(self) -> None:
         if self.options["alive"]:
             import socket  # most servers need none, and there are many
 
             self.socket = socket.create_connection(("127.0.0.1", self.options["alive"]))
             self.tell(self.options["label"])
 
-    def tell(self, line):
+    def tell(self, line: str) -> None:
         if self.socket:
             self.socket.sendall(line.encode() + b"\n")
 
     # --- to the client
 
-    def send(self, message):
+    def send(self, message: Message) -> None:
         write_all(
             1,
             json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n",
         )
 
-    def answer(self, id_, result):
+    def answer(self, id_: Any, result: Message) -> None:
         if self.modern:
             result = {"resultType": "complete", **result}
             result["_meta"] = {META + "serverInfo": INFO, **result.get("_meta", {})}
         self.send({"id": id_, "result": result})
 
-    def refuse(self, id_, code, message, **more):
+    def refuse(self, id_: Any, code: int, message: str, **more: Any) -> None:
         self.send({"id": id_, "error": {"code": code, "message": message, **more}})
 
-    def notify(self, method, params=None):
+    def notify(self, method: str, params: Message | None = None) -> None:
         self.send({"method": method} if params is None else {"method": method, "params": params})
 
-    def ask(self, method, params, then):
+    def ask(self, method: str, params: Message, then: Callable[[Message], None]) -> None:
         id_ = f"q{self.questions}"
         self.questions += 1
         self.asked[id_] = then
         self.send({"id": id_, "method": method, "params": params})
 
-    def after(self, seconds, do, *args):
+    def after(self, seconds: float, do: Callable[..., object], *args: Any) -> None:
         self.order += 1
         heapq.heappush(self.later, (time.monotonic() + seconds, self.order, do, args))
 
     # --- the loop
 
-    def serve(self):
+    def serve(self) -> None:
         """Read until EOF, and do what is due."""
         while True:
             wait = max(0, self.later[0][0] - time.monotonic()) if self.later else None
             if select.select([0], [], [], wait)[0]:
                 chunk = os.read(0, 65536)
                 if not chunk:
-                    return self.eof()
+                    self.eof()
                 self.take(chunk)
             while self.later and self.later[0][0] <= time.monotonic():
                 _, _, do, args = heapq.heappop(self.later)
                 do(*args)
 
-    def take(self, chunk):
+    def take(self, chunk: bytes) -> None:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = b"".join([*self.buffer, end])
@@ -149,7 +158,7 @@ class Peer:
         if rest:
             self.buffer.append(rest)
 
-    def eof(self):
+    def eof(self) -> NoReturn:
         self.tell("eof")
         options = self.options
         if options["on_eof"] == "ignore":
@@ -168,11 +177,11 @@ class Peer:
 
     # --- messages
 
-    def message(self, message):
+    def message(self, message: Message) -> None:
         self.seen.append(message)
         method, id_ = message.get("method"), message.get("id")
         if method is None:
-            then = self.asked.pop(id_, None)
+            then = self.asked.pop(str(id_), None)
             if then is not None:
                 then(message)
         elif id_ is None:
@@ -186,7 +195,7 @@ class Peer:
         else:
             self.request(id_, method, message.get("params") or {})
 
-    def too_early(self, message):
+    def too_early(self, message: Message) -> None:
         match self.options["probe"]:
             case "exit":
                 os._exit(1)
@@ -195,20 +204,20 @@ class Peer:
             case "error":
                 self.refuse(message["id"], self.options["probe_code"], "not initialized")
 
-    def capabilities(self):
+    def capabilities(self) -> Message:
         return {"tools": {"listChanged": True} if self.options["list_changed"] else {}}
 
-    def initialize(self, message):
+    def initialize(self, message: Message) -> None:
         self.initialized = True
         revision = self.options["revision"]
         result = {"protocolVersion": revision, "capabilities": self.capabilities(), "serverInfo": INFO}
         self.send({"id": message["id"], "result": result})
 
-    def discover(self, message):
+    def discover(self, message: Message) -> None:
         self.modern = True
         self.answer(message["id"], {"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities()})
 
-    def request(self, id_, method, params):
+    def request(self, id_: Any, method: str, params: Message) -> None:
         meta = params.get("_meta") or {}
         self.modern = META + "protocolVersion" in meta
         if not self.modern and not self.initialized:
@@ -225,14 +234,14 @@ class Peer:
         else:
             self.refuse(id_, -32601, "no such method")
 
-    def page(self, cursor):
+    def page(self, cursor: str) -> Any:
         if self.options["pages"] is not None:
             return self.options["pages"][cursor]
         tools = self.options["tools"]
         return {"tools": [{"name": name, "inputSchema": OBJECT} for name in CALLS] if tools is None else tools}
 
 
-def be_child(options):
+def be_child(options: Options) -> None:
     """A child of the server: does nothing until somebody kills it, or the test is over."""
     if options["child"] == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -249,7 +258,7 @@ def be_child(options):
         signal.pause()
 
 
-def main():
+def main() -> None:
     options = {**DEFAULTS, **json.loads(sys.argv[1])}
     if "child" in options:
         be_child(options)

@@ -24,7 +24,7 @@ def handshake(era: str) -> str:
             (">", {"method": "notifications/initialized"}),
         )
     result = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
-    caps = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    caps: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     return wire(
         (">", {"method": "server/discover", "id": "@d", "params": {"_meta": caps}}),
         ("<", {"id": "@d", "result": result}),

@@ -39,6 +39,7 @@ def measured(program: str, contender: str, work: dict[str, Any]) -> dict[str, fl
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "units"),
     [
@@ -59,6 +60,7 @@ def test_each_kind_of_work_is_measured(work: dict[str, Any], units: int) -> None
     assert found["cpu"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contender", ["trio_mcp", "blocking"])
 def test_a_server_is_driven(contender: str) -> None:
     assert measured("driving", contender, {"in_flight": 10, "calls": 50})["units"] >= 50

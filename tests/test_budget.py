@@ -10,15 +10,14 @@ from tests.budget import RECORD, ROOM, SLACK, WORKS, budget, measured
 
 @pytest.mark.parametrize("name", WORKS)
 def test_it_costs_no_more_than_its_budget(name: str) -> None:
-    costs, functions = trio.run(measured, name)
+    costs = trio.run(measured, name)
     recorded = budget()[name]
     above = {what: cost for what, cost in costs.items() if cost > recorded[what] * ROOM[what] + SLACK}
-    most = "\n".join(f"  {times:6.2f}  {function}" for function, times in functions.most_common(25))
     assert not above, (
         f"{name} now costs {above}; the budget is {recorded}, with some room ({ROOM}).\n"
         "Look for what the change added on this path: a checkpoint, a task, a layer, a second decode, a copy.\n"
         f"If it is worth its cost, say so in the commit, and record it: python -m tests.budget --record\n"
-        f"({RECORD.name}). What is entered most now, for each unit:\n{most}"
+        f"({RECORD.name})"
     )
 
 

@@ -89,7 +89,7 @@ def test_a_server_with_a_url_keeps_its_headers(load_entry: Any) -> None:
     assert warnings == ()
 
 
-@pytest.mark.parametrize("kind", ["http", "streamable-http", "streamableHttp", "streamable_http"])
+@pytest.mark.table("kind", ["http", "streamable-http", "streamableHttp", "streamable_http"])
 def test_every_spelling_of_streamable_http_is_known(load_entry: Any, kind: str) -> None:
     server, warnings = load_entry({"type": kind, "url": "https://example.com/mcp"})
     assert server.url == "https://example.com/mcp"
@@ -150,7 +150,7 @@ def test_what_a_variable_holds_is_not_expanded_again(load_entry: Any, monkeypatc
     assert load_entry({"command": "${ONE}"})[0].command == "${ONE}"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("field", "entry"),
     [
         ("command", {"command": "${UNSET_HERE}"}),
@@ -176,7 +176,7 @@ def test_an_input_leaves_its_server_out(load_entry: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["${command:pick}", "${}", "${A-B}", "${UNSET_HERE:-${UNSET_TOO}}", "${/}"])
+@pytest.mark.table("text", ["${command:pick}", "${}", "${A-B}", "${UNSET_HERE:-${UNSET_TOO}}", "${/}"])
 def test_a_reference_that_is_not_understood_leaves_its_server_out(load_entry: Any, text: str) -> None:
     """A half-expanded value would be worse than none."""
     server, (warning,) = load_entry({"command": "x", "args": [text]})
@@ -189,7 +189,7 @@ def test_a_reference_that_is_not_understood_leaves_its_server_out(load_entry: An
 # --- entries that cannot be used ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("entry", "verdict"),
     [
         (["npx"], "entry: expected an object, got a list"),
@@ -225,7 +225,7 @@ def test_the_deprecated_sse_transport_leaves_its_server_out(load_entry: Any) -> 
     assert warning.startswith('server "one" is left out: type: the deprecated HTTP+SSE transport')
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("entry", "field"),
     [
         ({}, "command"),
@@ -268,7 +268,7 @@ def test_mcp_servers_stands_before_servers_and_says_so(load: Any) -> None:
     assert loaded.warnings == ("servers is ignored, because the file has mcpServers too",)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "entry",
     [
         {"command": "x", "env": {"API_KEY": SECRET + "${UNSET_HERE}"}},
@@ -349,7 +349,7 @@ def test_legal_name_maps_what_a_command_is_called() -> None:
 # --- files that are no configuration -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("content", "reason"),
     [
         ("", "is not JSON: Expecting value"),
@@ -371,9 +371,7 @@ def test_a_file_that_is_no_json_is_an_invalid_server_error(load: Any, content: A
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "document", [[], {}, {"other": {}}, {"mcpServers": []}, {"servers": None}, {"mcpServers": "x"}]
-)
+@pytest.mark.table("document", [[], {}, {"other": {}}, {"mcpServers": []}, {"servers": None}, {"mcpServers": "x"}])
 def test_a_file_without_an_object_of_servers_is_an_invalid_server_error(load: Any, document: Any) -> None:
     with pytest.raises(InvalidServerError) as caught:
         load(document)

@@ -76,7 +76,7 @@ EVERY_ERROR: list[MCPError] = [
 # --- kinds
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("error", "base"),
     [
         (InvalidServerError, ValueError),
@@ -110,7 +110,7 @@ def test_no_error_about_the_peer_is_a_value_error() -> None:
 # --- texts
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("error", "text"),
     [
         (InvalidServerError("url", "is no URL"), "url: is no URL"),
@@ -138,7 +138,7 @@ def test_the_sentence_is_the_classs_business(error: MCPError, text: str) -> None
     assert str(error) == text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("returncode", "words"),
     [
         (0, "exited with status 0"),
@@ -211,7 +211,7 @@ def test_a_long_tail_is_shown_by_its_end_and_kept_whole() -> None:
     assert error.stderr_tail == tail
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("payload", "kept"),
     [
         (b"", ""),
@@ -298,8 +298,8 @@ def test_the_cause_of_a_skip_is_also_its_dunder_cause() -> None:
 # --- copies
 
 
-@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.table("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+@pytest.mark.table("duplicate", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
 def test_a_copy_has_the_same_text_facts_and_notes(error: Any, duplicate: Any) -> None:
     other = duplicate(error)
     assert type(other) is type(error)

@@ -225,7 +225,7 @@ async def test_servers_are_told_who_calls_and_their_stderr_is_handed_on_with_the
     assert lines == [("loud", "one"), ("loud", "two")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("servers", "field"),
     [
         ([Server("one", command="x"), Server("one", command="y")], "name"),
@@ -307,6 +307,7 @@ async def test_tools_vanish_and_come_back_as_one_change_each() -> None:
             assert changes == [1, full]
 
 
+@pytest.mark.slow
 async def test_a_server_that_never_starts_is_a_warning_told_once_and_the_others_are_served(
     told: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -429,6 +430,7 @@ async def test_whatever_an_http_servers_headers_raise_costs_that_server_alone(
 # --- the end
 
 
+@pytest.mark.slow
 async def test_the_end_of_the_body_ends_every_server_with_its_children() -> None:
     """Whatever they are doing: one serves, with a child that is deaf to signals, one starts, one is in a pause."""
     with trio.fail_after(30):

@@ -1,4 +1,7 @@
-"""What holds for the tree as a whole: a light import, short files, empty package files."""
+"""What holds for the package as a whole: a light import, examples that run, names that type checkers see.
+
+Rules that concern source files as texts are in lint.py.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ import pytest
 import trio_mcp
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path for folder in ("trio_mcp", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 
 #: What costs more than a user of one small server should pay for `import trio_mcp`.
 HEAVY = ("httpx", "httpcore", "hypercorn", "rich", "cyclopts", "importlib.metadata")
@@ -43,41 +45,21 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert [name for name in sorted(imported) if name.startswith(HEAVY)] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_stays_under_400_lines(path: Path) -> None:
-    """A test file may have a table of cases as long again: it has one noun all the same."""
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines < (800 if path.is_relative_to(ROOT / "tests") else 400)
+def _modules() -> dict[str, list[str]]:
+    """The package's modules by room; the modules beside the rooms are under `trio_mcp`."""
+    rooms: dict[str, list[str]] = {}
+    for module in pkgutil.walk_packages([str(ROOT / "trio_mcp")], "trio_mcp."):
+        parts = module.name.split(".")
+        if parts[-1] != "__main__":
+            room = parts[1] if module.ispkg or len(parts) > 2 else "trio_mcp"
+            rooms.setdefault(room, []).append(module.name)
+    return rooms
 
 
-def test_package_files_inside_are_empty() -> None:
-    """A name has one home; users import it from `trio_mcp` or `trio_mcp.testing`, which re-export it."""
-    public = {ROOT / "trio_mcp", ROOT / "trio_mcp" / "testing"}
-    inside = [path for path in (ROOT / "trio_mcp").rglob("__init__.py") if path.parent not in public]
-    assert inside
-    assert [str(path) for path in inside if path.read_text().strip()] == []
-
-
-def test_every_file_says_what_it_is_for() -> None:
-    sources = [path for path in SOURCES if path.name != "__init__.py"]
-    assert [
-        str(path) for path in sources if not path.read_text(encoding="utf-8").startswith(('"""', 'r"""'))
-    ] == []
-
-
-def test_no_file_is_a_drawer_for_odds_and_ends() -> None:
-    assert [str(path) for path in SOURCES if path.stem in {"utils", "util", "helpers", "common", "misc"}] == []
-
-
-def _modules() -> list[str]:
-    found = pkgutil.walk_packages([str(ROOT / "trio_mcp")], "trio_mcp.")
-    return sorted(module.name for module in found if not module.name.endswith("__main__"))
-
-
-@pytest.mark.parametrize("name", _modules())
-def test_the_examples_in_docstrings_run(name: str) -> None:
-    module = importlib.import_module(name)
-    assert doctest.testmod(module).failed == 0
+@pytest.mark.parametrize("names", [pytest.param(names, id=room) for room, names in _modules().items()])
+def test_the_examples_in_docstrings_run(names: list[str]) -> None:
+    for name in names:
+        assert doctest.testmod(importlib.import_module(name)).failed == 0, name
 
 
 def test_type_checkers_see_every_public_name() -> None:

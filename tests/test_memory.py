@@ -10,8 +10,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_mcp import InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
-from trio_mcp.memory import Connection
+from trio_mcp import Connection, InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.protocol import negotiation
 from trio_mcp.transports.limits import LineLimits
 
@@ -59,7 +58,7 @@ async def test_what_is_sent_is_counted_as_over_any_stream() -> None:
     assert (after.calls_done - before.calls_done, after.calls_in_flight) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("protocol", "version"),
     [
         ("auto", "2026-07-28"),
@@ -87,7 +86,7 @@ async def test_the_era_of_one_is_never_remembered_for_another() -> None:
     assert len(negotiation.ERAS) == 0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("options", "text"),
     [
         ({"name": "a b"}, "name: 'a b' is not 1 to 32"),
@@ -109,7 +108,7 @@ async def test_an_argument_that_is_wrong_is_named(options: dict[str, Any], text:
     assert str(caught.value).startswith(text)
 
 
-@pytest.mark.parametrize("thing", [None, echo, Server("a", command="b"), "mine"], ids=repr)
+@pytest.mark.table("thing", [None, echo, Server("a", command="b"), "mine"], ids=repr)
 async def test_what_is_no_tool_server_is_named(thing: Any) -> None:
     with pytest.raises(InvalidServerError, match=f"server: expected a ToolServer, got {type(thing).__name__}"):
         async with open_memory_connection(thing):

@@ -43,7 +43,7 @@ async def test_nothing_leaves_where_nothing_is_wrong() -> None:
     await held(trio.lowlevel.checkpoint, trio.lowlevel.checkpoint)
 
 
-@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
+@pytest.mark.table("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
 async def test_the_bodys_exception_leaves_as_itself(error: BaseException) -> None:
     assert await leaving(failing(error), trio.sleep_forever) is error
     assert not hasattr(error, "__notes__")

@@ -85,6 +85,7 @@ def test_every_file_that_the_documents_point_to_exists() -> None:
         assert [link for link in links if not (document.parent / link).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_publishing_example_runs(tmp_path: Path, no_process_left: dict[str, str]) -> None:
     found = re.search(r"<!-- publish-example -->\n```python\n(.*?)```\n<!-- end -->", README, re.DOTALL)
     assert found is not None

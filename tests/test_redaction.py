@@ -17,7 +17,7 @@ from trio_mcp.redaction import (
 )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "name",
     ["token", "API_KEY", "apiKey", "x-secret-y", "PASSWORD", "Authorization", "OAUTH", "cookie", "Set-Cookie"],
 )
@@ -25,12 +25,12 @@ def test_a_name_is_secret_by_what_it_contains_in_any_case(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "HOME", "user", "port", "to-ken", "pass"])
+@pytest.mark.table("name", ["", "HOME", "user", "port", "to-ken", "pass"])
 def test_other_names_are_not_secret(name: str) -> None:
     assert not is_secret_name(name)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "shown"),
     [
         (["--token", "abc"], ["--token", "***"]),
@@ -61,7 +61,7 @@ def test_arguments_are_hidden_under_secret_names(arguments: list[str], shown: li
     assert redact_arguments(arguments) == tuple(shown)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("url", "shown"),
     [
         ("https://example.com/mcp", "https://example.com/mcp"),

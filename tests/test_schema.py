@@ -21,7 +21,7 @@ from trio_mcp import Audio, Context, EmbeddedResource, Image, ResourceLink, Text
 from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
 
 SCHEMAS = Path(os.environ.get("TRIO_MCP_SCHEMAS") or Path(__file__).resolve().parents[2] / "shared" / "schema")
-FORMS = {"elicitation": {"form": {}}, "sampling": {}}
+FORMS: dict[str, dict[str, Any]] = {"elicitation": {"form": {}}, "sampling": {}}
 
 
 @tool

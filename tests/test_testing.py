@@ -79,6 +79,7 @@ def env(nothing_left: dict[str, str]) -> dict[str, str]:
     return {**nothing_left, "PATH": os.environ["PATH"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["deaf", "chatters", "floods stderr"])
 async def test_a_server_with_bad_manners_still_works(kind: Misbehaviour, env: dict[str, str]) -> None:
     server = misbehaving_server(kind, stop_timeout=0.1, env=env)
@@ -115,6 +116,7 @@ async def test_a_server_that_exits_never_starts(env: dict[str, str]) -> None:
     assert "missing API_KEY" in caught.value.stderr_tail
 
 
+@pytest.mark.slow
 async def test_a_silent_server_is_not_ready_in_time(env: dict[str, str]) -> None:
     server = misbehaving_server("silent", start_timeout=0.5, stop_timeout=0.1, env=env)
     with trio.fail_after(30), pytest.raises(ServerStartError, match=r"not ready within 0\.5 s"):
@@ -188,7 +190,7 @@ async def test_a_line_of_the_server_that_is_no_json_is_sent_as_it_is() -> None:
         assert connection.statistics().skipped_lines == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "expected",
     [
         '{"method": "b"}',
@@ -228,9 +230,7 @@ async def test_an_error_of_the_body_wins_over_the_script() -> None:
     assert "the client ended before" in "".join(getattr(caught.value, "__notes__", []))
 
 
-@pytest.mark.parametrize(
-    ("text", "number"), [("\n! {}", 2), ("> {}\n\n> {not json}", 3), (">", 1), ("# fine\n{}", 2)]
-)
+@pytest.mark.table(("text", "number"), [("\n! {}", 2), ("> {}\n\n> {not json}", 3), (">", 1), ("# fine\n{}", 2)])
 def test_a_script_that_cannot_be_read_names_the_line(text: str, number: int) -> None:
     with pytest.raises(ValueError, match=f"^line {number}: "):
         WireScript(text)

@@ -162,7 +162,7 @@ async def test_what_cannot_be_json_is_a_failed_call() -> None:
     assert 'tool "parrot" returned a value' in result.content
 
 
-@pytest.mark.parametrize("arguments", [{}, {"prompt": 7}, {"prompt": "x", "more": 1}])
+@pytest.mark.table("arguments", [{}, {"prompt": 7}, {"prompt": "x", "more": 1}])
 async def test_arguments_that_are_no_prompt_are_a_failed_call_and_nothing_runs(arguments: Any) -> None:
     async def run(prompt: str) -> Any:
         pytest.fail("ran")
@@ -566,7 +566,7 @@ async def test_a_return_type_without_a_schema_is_none() -> None:
 # --- what is refused, what is replaced
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("agent", "description", "error", "text"),
     [
         (Agent("", parrot), "d", ValueError, "name: is empty"),
@@ -591,13 +591,13 @@ def test_what_is_wrong_is_refused_and_nothing_is_published(
     assert server.tools == ()
 
 
-@pytest.mark.parametrize("wrong", [None, "zoo", Agent("p", parrot)])
+@pytest.mark.table("wrong", [None, "zoo", Agent("p", parrot)])
 def test_what_is_no_server_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError, match=f"^server: expected ToolServer, got {type(wrong).__name__}$"):
         add_agent(wrong, Agent("parrot", parrot), "d")
 
 
-@pytest.mark.parametrize("fields", [{"run": "parrot"}, {"tools": 7}, {"wrap": 7}, {"wrap": [7]}])
+@pytest.mark.table("fields", [{"run": "parrot"}, {"tools": 7}, {"wrap": 7}, {"wrap": [7]}])
 def test_an_agent_of_the_wrong_types_is_a_type_error(fields: Any) -> None:
     with pytest.raises(TypeError):
         Agent(**{"name": "parrot", "run": parrot, **fields})

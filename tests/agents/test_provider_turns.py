@@ -24,7 +24,7 @@ async def paint(colour: str) -> list[Any]:
     return [Text(f"all in {colour}"), PNG]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 async def test_a_model_calls_a_tool_by_a_mended_name_and_sees_what_it_returned(provider: str) -> None:
     server = ToolServer("art")
     server.add_tools(paint)

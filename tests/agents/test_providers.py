@@ -96,7 +96,7 @@ DESCRIPTION = "Tool add from the MCP server calc. Adds."
 # --- definitions
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("provider", "type_", "definition"),
     [
         (
@@ -142,7 +142,7 @@ def schema_in(provider: str, definition: dict[str, Any]) -> Any:
     return definition[{"anthropic": "input_schema", "mcp": "inputSchema"}.get(provider, "parameters")]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 async def test_tools_of_a_connection_are_defined_in_their_order(provider: str) -> None:
     @as_tool(read_only=True)
     async def first(number: int) -> int:
@@ -165,13 +165,13 @@ async def test_tools_of_a_connection_are_defined_in_their_order(provider: str) -
     assert functions[1]["description"] == "Tool second from the MCP server numbers. Come second."
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_schema_without_type_is_given_one(provider: str) -> None:
     [definition] = definitions(provider, [listed(inputSchema={"properties": {"a": {}}})])
     assert schema_in(provider, definition) == {"type": "object", "properties": {"a": {}}}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("provider", "schema"),
     [
         ("anthropic", {"type": "object"}),
@@ -186,19 +186,19 @@ def test_openai_alone_is_given_properties_where_there_are_none(provider: str, sc
     assert schema_in(provider, definition) == schema
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses"])
+@pytest.mark.table("provider", ["anthropic", "openai", "openai-responses"])
 def test_an_empty_object_of_a_php_server_is_an_object(provider: str) -> None:
     [definition] = definitions(provider, [listed(inputSchema={"type": "object", "properties": []})])
     assert schema_in(provider, definition) == {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_tool_without_description_is_defined_without_one(provider: str) -> None:
     [definition] = definitions(provider, [raw_tool("bare", "", {"type": "object"}, bytes)])
     assert "description" not in definition.get("function", definition)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(provider: str) -> None:
     tool = listed(inputSchema={"type": "object", "properties": {"a": {"type": "object"}}})
     before = copy.deepcopy(tool.input_schema)
@@ -208,7 +208,7 @@ def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(p
     assert tool.input_schema == before
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: str) -> None:
     [definition] = definitions(
         provider, [listed(title="\udc00", description="half \ud83d of a pair, \ud83d\ude00")]
@@ -218,7 +218,7 @@ def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: s
     assert json.dumps(definition, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: str) -> None:
     properties = {"a": {"description": "half \ud83d of a pair, \ud83d\ude00 \\ud83d"}}
     [definition] = definitions(provider, [listed(inputSchema={"properties": properties})])
@@ -232,8 +232,8 @@ def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: str) -
 LONG = "a" * 65
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(
+@pytest.mark.table("provider", PROVIDERS)
+@pytest.mark.table(
     ("name", "given"),
     [
         ("get_current_time", "get_current_time"),
@@ -251,7 +251,7 @@ def test_a_name_that_providers_refuse_is_mended_and_mapped_back(provider: str, n
     assert calls(provider, asking(provider, "1", given, {}), [named(name)])[0].name == name
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_other_names_of_a_call_stay(provider: str) -> None:
     """A model may make one up, or read the tool's own name somewhere."""
     tools = [named("get.time")]
@@ -260,7 +260,7 @@ def test_other_names_of_a_call_stay(provider: str) -> None:
     assert calls(provider, asking(provider, "1", "get_time_1d1114c3", {}))[0].name == "get_time_1d1114c3"
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_mended_name_that_meets_another_is_refused(provider: str) -> None:
     tools = [named("get.time"), named("get_time_1d1114c3")]
     for ask in (
@@ -281,7 +281,7 @@ MESSAGE = OPENAI_ANSWER["choices"][0]["message"]  # type: ignore[index]
 COMPLETION = ChatCompletion.model_validate(OPENAI_ANSWER)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("provider", "message", "found"),
     [
         pytest.param(
@@ -316,7 +316,7 @@ def test_calls_come_in_order_and_with_their_arguments_untouched(
     assert calls(provider, message, [named("get.time")]) == found
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("provider", "message"),
     [
         ("anthropic", {"role": "assistant", "content": "Hello."}),
@@ -347,7 +347,7 @@ def test_servers_that_resemble_openai_may_leave_out_type_and_id() -> None:
     assert calls("openai", {"role": "assistant", "tool_calls": [call]}) == [ToolCall("", "add", {"a": 1})]
 
 
-@pytest.mark.parametrize("name", [["add"], {"a": 1}, 5, None])
+@pytest.mark.table("name", [["add"], {"a": 1}, 5, None])
 def test_a_name_that_is_no_text_is_an_unknown_tools_and_costs_no_other_call(name: Any) -> None:
     blocks: list[Any] = [{"type": "tool_use", "id": "1", "name": odd, "input": {}} for odd in (name, "add")]
     assert calls("anthropic", {"content": blocks}, [ADD]) == [ToolCall("1", "", {}), ToolCall("1", "add", {})]
@@ -361,7 +361,7 @@ def test_an_answer_that_was_not_validated_can_be_read() -> None:
     assert calls("anthropic", message) == [ToolCall("1", "x", 5)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("provider", "message"),
     [
         ("anthropic", None),
@@ -469,7 +469,7 @@ def test_mcp_is_told_all_outcomes_in_one_message() -> None:
     ]
 
 
-@pytest.mark.parametrize("structured", [[1], "text", 5, None])
+@pytest.mark.table("structured", [[1], "text", 5, None])
 def test_structured_output_that_is_no_object_does_not_go_to_mcp(structured: Any) -> None:
     [message] = results("mcp", [ToolOutcome("1", "x", "1", structured=structured)])
     assert "structuredContent" not in message["content"][0]
@@ -564,18 +564,18 @@ def test_an_outcome_without_text_says_so() -> None:
     assert message["content"][0]["content"] == []
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_no_outcomes_are_nothing_to_tell(provider: str) -> None:
     assert results(provider, []) == []
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 def test_a_lone_surrogate_in_a_text_does_not_cost_the_conversation(provider: str) -> None:
     told = results(provider, [ToolOutcome("1", "x", "a\ud800b", images=(PNG,))])
     assert "a\ufffdb" in json.dumps(told, ensure_ascii=False).encode().decode()
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.table("provider", PROVIDERS)
 async def test_what_a_server_returned_is_shown_to_the_model(provider: str) -> None:
     @as_tool
     async def paint() -> list[Any]:
@@ -594,7 +594,7 @@ async def test_what_a_server_returned_is_shown_to_the_model(provider: str) -> No
 # --- every function
 
 
-@pytest.mark.parametrize("provider", ["", "claude", "Anthropic", None])
+@pytest.mark.table("provider", ["", "claude", "Anthropic", None])
 def test_an_unknown_provider_is_refused_with_the_names_of_the_known(provider: Any) -> None:
     for ask in (
         lambda: definitions(provider, []),

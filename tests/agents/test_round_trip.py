@@ -20,6 +20,7 @@ import trio
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.wiretap import Tap, open_tapped
 from trio_mcp import (
     Audio,
@@ -138,7 +139,7 @@ async def only(connection: Connection) -> Tool:
 @example(ODD, ERAS[1])
 @example(DEEP, ERAS[2])
 @example('{"x":1,\r\n"type" : "object"}', ERAS[3])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_any_object_schema_survives_byte_for_byte(schema: str, eras: tuple[str, str]) -> None:
     root = json.loads(schema)
     assume(root["type"] == "object" if "type" in root else "$ref" not in root)
@@ -163,7 +164,7 @@ def test_any_object_schema_survives_byte_for_byte(schema: str, eras: tuple[str, 
 @example(DEEP, ERAS[1], True)
 @example('{"huge":1e400,"digits":' + "9" * 5000 + "}", ERAS[2], True)
 @example("{ }", ERAS[3], False)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_any_object_arguments_survive_byte_for_byte(arguments: str, eras: tuple[str, str], as_text: bool) -> None:
     arrived: list[bytes] = []
     tool = raw_tool("t", "d", b"{}", arrived.append)
@@ -216,7 +217,7 @@ results = st.builds(
 @example(ToolResult(structured_json=ODD.encode()), ERAS[1])
 @example(ToolResult(structured_json=b"[1.10]", meta={"trace": 2**70}), ERAS[2])
 @example(ToolResult(is_error=True), ERAS[3])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
     tool = raw_tool("t", "d", b"{}", lambda arguments: result)
     structured = None if result.structured_json is None else on_one_line(result.structured_json.decode())
@@ -242,7 +243,7 @@ def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
     trio.run(main)
 
 
-@pytest.mark.parametrize("eras", ERAS)
+@pytest.mark.table("eras", ERAS)
 async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> None:
     entry = {
         "title": "A title",
@@ -274,7 +275,7 @@ async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> 
     assert (second.name, second.title, second.description) == (first.name, first.title, first.description)
 
 
-@pytest.mark.parametrize("eras", ERAS)
+@pytest.mark.table("eras", ERAS)
 async def test_a_title_among_the_annotations_stays_there(eras: tuple[str, str]) -> None:
     base = raw_tool("t", "d", b'{"type":"object"}', lambda arguments: None)
     spec = attrs.evolve(base.spec, annotations=ToolAnnotations(title="Hers"))

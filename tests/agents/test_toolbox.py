@@ -51,7 +51,7 @@ async def test_a_tool_of_a_server_and_a_local_one_of_one_name_are_refused_too() 
             Toolbox([remote, local])
 
 
-@pytest.mark.parametrize("thing", [None, "echo", print])
+@pytest.mark.table("thing", [None, "echo", print])
 def test_what_is_no_tool_is_refused(thing: Any) -> None:
     with pytest.raises(TypeError, match=f"^tools: expected Tool, got {type(thing).__name__}$"):
         Toolbox([echo, thing])
@@ -77,7 +77,7 @@ async def test_one_call_in_place_of_several_is_refused() -> None:
         await Toolbox([echo]).run(one)
 
 
-@pytest.mark.parametrize("wrong", [None, "echo", {"id": "1", "name": "echo"}])
+@pytest.mark.table("wrong", [None, "echo", {"id": "1", "name": "echo"}])
 async def test_what_is_no_call_is_refused_before_anything_runs(wrong: Any) -> None:
     hall = Hall()
     with pytest.raises(TypeError, match=f"^calls: expected ToolCall, got {type(wrong).__name__}$"):
@@ -125,7 +125,7 @@ def test_an_outcome_is_frozen() -> None:
         ToolOutcome("1", "x", "").content = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("arguments", [{"text": "a"}, '{"text": "a"}', b'{"text":"a"}'])
+@pytest.mark.table("arguments", [{"text": "a"}, '{"text": "a"}', b'{"text":"a"}'])
 async def test_arguments_are_a_mapping_or_what_the_model_wrote(arguments: Any) -> None:
     async with open_toolbox(echo) as (toolbox, _):
         assert (await run_one(toolbox, "echo", arguments)).content == "a"
@@ -161,7 +161,7 @@ async def test_outcomes_come_in_the_order_of_the_calls_whatever_ends_first() -> 
     assert said[5].startswith('arguments for "read" are not a JSON object')
 
 
-@pytest.mark.parametrize("turn", [[], calls("nothing"), calls("echo")], ids=len)
+@pytest.mark.table("turn", [[], calls("nothing"), calls("echo")], ids=len)
 async def test_a_turn_is_a_checkpoint_even_where_nothing_runs(turn: list[ToolCall]) -> None:
     toolbox = Toolbox([echo])
     with assert_checkpoints():

@@ -192,8 +192,8 @@ def test_a_cancel_at_every_step_leaves_no_task_no_call_and_no_turn_behind() -> N
 # --- what ends a program
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("place", ["tool", "wrapper", "approve", "thread"])
+@pytest.mark.table("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.table("place", ["tool", "wrapper", "approve", "thread"])
 async def test_what_ends_a_program_passes_bare_and_ends_the_other_calls(kind: Any, place: str) -> None:
     hall = Hall()
 

@@ -59,7 +59,7 @@ async def test_without_approve_a_gated_call_is_pending_and_does_not_run() -> Non
     assert hall.log == []
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("answer", "text"),
     [
         *((no, "the user refused") for no in (False, None, 0, "", " ")),
@@ -92,7 +92,7 @@ async def test_approve_sees_the_call_and_true_lets_it_run() -> None:
     assert asked == [ToolCall("1", "echo", '{"text": "a"}')]
 
 
-@pytest.mark.parametrize("answer", [1, [False], ToolResult("yes")], ids=str)
+@pytest.mark.table("answer", [1, [False], ToolResult("yes")], ids=str)
 async def test_an_answer_that_is_neither_yes_nor_no_is_no_approval(answer: Any) -> None:
     async def approve(call: ToolCall) -> Any:
         return answer
@@ -102,7 +102,7 @@ async def test_an_answer_that_is_neither_yes_nor_no_is_no_approval(answer: Any) 
     assert (outcome.is_error, outcome.pending) == (True, False)
 
 
-@pytest.mark.parametrize("answer", [True, False, None])
+@pytest.mark.table("answer", [True, False, None])
 async def test_an_approve_that_is_not_async_approves_nothing_and_is_told_so(answer: Any) -> None:
     outcome = await run_one(under(echo, require_approval=True), "echo", approve=lambda call: answer)
     said = f"TypeError: approve: expected an async function, this one returned {type(answer).__name__}"
@@ -123,7 +123,7 @@ async def test_approve_is_asked_of_no_other_call() -> None:
     assert [outcome.refused for outcome in outcomes] == [False, False, True]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("error", "text"),
     [
         (ValueError("no terminal"), "ValueError: no terminal"),
@@ -144,7 +144,7 @@ async def test_what_approve_raises_is_the_failure_of_that_call_alone(error: Exce
     assert two.content == "b"
 
 
-@pytest.mark.parametrize("arguments", ["{", "[]", [1]])
+@pytest.mark.table("arguments", ["{", "[]", [1]])
 async def test_nobody_is_asked_to_approve_arguments_that_are_no_object(arguments: Any) -> None:
     async def approve(call: ToolCall) -> bool:
         raise AssertionError
@@ -302,7 +302,7 @@ async def test_a_wrapper_cannot_turn_a_call_into_one_of_another_tool() -> None:
     assert hall.log == []
 
 
-@pytest.mark.parametrize("thing", [None, "echo", {"text": "a"}])
+@pytest.mark.table("thing", [None, "echo", {"text": "a"}])
 async def test_a_wrapper_goes_on_with_a_call(thing: Any) -> None:
     async def wrong(call: ToolCall, proceed: Any) -> ToolResult:
         result: ToolResult = await proceed(thing)
@@ -313,7 +313,7 @@ async def test_a_wrapper_goes_on_with_a_call(thing: Any) -> None:
     assert (outcome.content, outcome.is_error) == (said, True)
 
 
-@pytest.mark.parametrize("thing", [None, "done", {"content": []}])
+@pytest.mark.table("thing", [None, "done", {"content": []}])
 async def test_a_wrapper_that_returns_no_result_is_a_failure_that_says_so(thing: Any) -> None:
     seen: list[str] = []
 
@@ -334,7 +334,7 @@ async def test_a_wrapper_that_returns_no_result_is_a_failure_that_says_so(thing:
     assert (outcome.content, outcome.is_error, seen) == (f"TypeError: {said}", True, [said])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("error", "text"),
     [
         (ValueError("not today"), "ValueError: not today"),

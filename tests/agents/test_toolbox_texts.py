@@ -46,7 +46,7 @@ async def fail(text: str = "") -> str:
 # --- unknown tool
 
 
-@pytest.mark.parametrize("name", ["x", "", "Add", "mcp__memory__add", "a\nb", None, 5, ["add"]])
+@pytest.mark.table("name", ["x", "", "Add", "mcp__memory__add", "a\nb", None, 5, ["add"]])
 async def test_an_unknown_tool_is_named_as_the_model_called_it(name: Any) -> None:
     async with open_toolbox(add) as (toolbox, connection):
         before = connection.statistics().bytes_out
@@ -70,8 +70,8 @@ async def test_a_tool_that_the_connection_hides_is_unknown_too() -> None:
 # --- bad arguments
 
 
-@pytest.mark.parametrize("where", ["remote", "local"])
-@pytest.mark.parametrize(
+@pytest.mark.table("where", ["remote", "local"])
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ('{"a": 1', "Expecting ',' delimiter: line 1 column 8 (char 7)"),
@@ -94,8 +94,8 @@ async def test_arguments_that_are_no_json_object_say_why(where: str, arguments: 
     assert isinstance(outcome.error, InvalidArgumentsError)
 
 
-@pytest.mark.parametrize("where", ["remote", "local"])
-@pytest.mark.parametrize(
+@pytest.mark.table("where", ["remote", "local"])
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ({"a": "1"}, "a: expected int, got str"),
@@ -116,8 +116,8 @@ async def test_arguments_of_a_typed_tool_say_which_field_what_was_expected_and_w
 # --- exceptions, failed tools
 
 
-@pytest.mark.parametrize("where", ["remote", "local"])
-@pytest.mark.parametrize(
+@pytest.mark.table("where", ["remote", "local"])
+@pytest.mark.table(
     ("text", "said"), [("no such file", "ValueError: no such file"), ("", "ValueError"), ("é", "ValueError: é")]
 )
 async def test_an_exception_in_a_local_tool_is_its_text_or_its_type(where: str, text: str, said: str) -> None:
@@ -173,8 +173,8 @@ async def test_a_group_of_exceptions_in_a_local_tool_does_not_leak() -> None:
     assert (await run_one(split, "split", {"count": 2})).content.endswith("(2 sub-exceptions)")
 
 
-@pytest.mark.parametrize("where", ["remote", "local"])
-@pytest.mark.parametrize(
+@pytest.mark.table("where", ["remote", "local"])
+@pytest.mark.table(
     ("result", "said"),
     [
         (ToolResult("  no such\nfile ", is_error=True), "  no such\nfile "),
@@ -275,7 +275,7 @@ async def test_a_text_that_is_cut_says_how_many_bytes_are_missing() -> None:
 # --- the one function behind it, which a server uses too
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("error", "text"),
     [
         (InvalidArgumentsError("x", "got int"), 'arguments for "x" are not a JSON object: got int'),

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, run
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("nothing_left"),
 ]

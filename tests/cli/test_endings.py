@@ -13,7 +13,10 @@ import pytest
 
 from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, SERVER, run
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only")
+pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
+    pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
+]
 
 
 def test_a_reader_that_has_seen_enough_causes_no_traceback() -> None:

@@ -24,6 +24,7 @@ from tests.peers import Lives, open_lives, peer
 from trio_mcp import Connection, Server, open_connection
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("no_process_left"),
 ]

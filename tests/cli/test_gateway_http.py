@@ -16,6 +16,7 @@ from tests.exposing import ERAS
 from trio_mcp import Server, open_connection
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("no_process_left"),
 ]
@@ -54,5 +55,5 @@ async def _run(command: list[str], *, task_status: trio.TaskStatus[trio.Process]
         env=dict(os.environ) | ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        task_status=task_status,  # type: ignore[arg-type]
+        task_status=task_status,
     )

@@ -224,6 +224,7 @@ def test_a_signal_ends_it_with_exit_code_0_and_no_traceback(directory: Path, num
         assert (server.stdout.read(), server.stderr.read()) == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_at_a_signal_a_call_in_flight_gets_its_grace_and_a_blocking_one_does_not_hold_it_up(
     directory: Path, number: signal.Signals
@@ -238,6 +239,7 @@ def test_at_a_signal_a_call_in_flight_gets_its_grace_and_a_blocking_one_does_not
         assert (server.stdout.read(), server.stderr.read()) == ("", "")
 
 
+@pytest.mark.slow
 def test_a_call_that_is_done_within_the_grace_is_answered_after_a_signal(directory: Path) -> None:
     with serving(directory, "trio_mcp.demo:server") as server:
         server.send(call(1, "slow", seconds=0.5), line(2, "ping"))

@@ -87,6 +87,7 @@ def running(port: int, seconds: float) -> Iterator[http.client.HTTPResponse]:
             yield answer
 
 
+@pytest.mark.slow
 def test_a_call_that_is_done_in_time_is_answered_after_a_signal() -> None:
     with served("--http", "0") as (process, port), running(port, 1.5) as answer:
         process.send_signal(signal.SIGTERM)
@@ -94,12 +95,14 @@ def test_a_call_that_is_done_in_time_is_answered_after_a_signal() -> None:
         assert process.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_call_that_is_not_done_in_time_does_not_hold_up_the_end() -> None:
     with served("--http", "0") as (process, port), running(port, 30):
         process.send_signal(signal.SIGTERM)
         assert process.wait(12) == 0
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_key_go_on_with_each_others_calls() -> None:
     meta: dict[str, Any] = {"clientCapabilities": {"elicitation": {}}}
     key = {"TRIO_MCP_SIGNING_KEY": "sixteen letters or more"}

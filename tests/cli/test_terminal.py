@@ -17,6 +17,8 @@ from trio_mcp.cli.terminal import one_line, strip_controls
 
 LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"
 
+pytestmark = pytest.mark.slow  # Python starts anew for each test
+
 
 def run_in_terminal(*arguments: str, columns: int = 120) -> tuple[int, str]:
     """The exit code, and everything that reached a terminal of that width."""
@@ -73,7 +75,7 @@ def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
     assert (code, shown) == (0, "hi\r\n")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "left"),
     [
         ("a\x1b[1;31mb\x1b[0mc", "abc"),

@@ -26,7 +26,7 @@ def outcome(capsys: pytest.CaptureFixture[str]) -> Any:
     return outcome
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "said"),
     [
         (("list",), "which server? give --config FILE, --url URL or -- COMMAND ARGS…"),
@@ -138,7 +138,7 @@ def test_without_the_extra_there_is_a_sentence_and_exit_code_2(missing: str) -> 
     assert done.stderr == f"trio-mcp: the command line needs {missing}: pip install 'trio-mcp[cli]'\n"
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"a": NaN}', "1", '{"a": 1} x'])
+@pytest.mark.table("text", ["{", "[1]", '{"a": NaN}', "1", '{"a": 1} x'])
 def test_bad_json_exits_2_before_anything_is_started(outcome: Any, text: str) -> None:
     code, out, err = outcome("call", "echo", text, "--", "no-such-command-here")
     assert (code, out) == (2, "")

@@ -146,6 +146,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fake", "scenario"), PAIRS, ids=[f"{fake}-{it.__name__}" for fake, it in PAIRS])
 def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     manners, scripts = FAKES[fake]
@@ -189,6 +190,7 @@ def test_beside_a_fake_process(fake: str, scenario: Scenario, monkeypatch: pytes
 # --- beside real children: a sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("era", "scenario"), [("modern", scoped), ("legacy", in_a_nursery)], ids=["modern", "legacy"]
 )

@@ -167,7 +167,7 @@ async def test_an_answer_that_fits_the_form_goes_out(content: dict[str, Any], er
             assert (await connection.call_tool("t")).content == "done"
 
 
-@pytest.mark.parametrize(("content", "reason"), BAD, ids=str)
+@pytest.mark.table(("content", "reason"), BAD, ids=str)
 async def test_an_answer_that_misses_the_form_is_a_value_error_to_the_modern_caller(
     content: dict[str, Any], reason: str
 ) -> None:
@@ -290,7 +290,7 @@ async def test_a_handler_that_is_no_function_is_named(era: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("params", [{"mode": "url", "message": "m", "url": "https://x"}, {"mode": 7}, {}, []])
+@pytest.mark.table("params", [{"mode": "url", "message": "m", "url": "https://x"}, {"mode": 7}, {}, []])
 async def test_a_question_that_is_no_form_is_invalid_params_to_a_legacy_server(params: Any) -> None:
     script = handshake("legacy") + call_that_asks("legacy", params, error={"code": -32602})
     with trio.fail_after(5):

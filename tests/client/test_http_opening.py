@@ -175,7 +175,7 @@ async def test_a_refused_port_says_so() -> None:
     assert "refused" in str(error)
 
 
-@pytest.mark.parametrize("host", ["me:swordfish-42@256.1.1.1", "ü_ü.example", "[v1.a]", "x/" + "y" * 70_000])
+@pytest.mark.table("host", ["me:swordfish-42@256.1.1.1", "ü_ü.example", "[v1.a]", "x/" + "y" * 70_000])
 async def test_a_url_that_cannot_exist_is_a_mistake_in_the_configuration(host: str) -> None:
     with pytest.raises(InvalidServerError, match="url: ") as caught:
         async with open_connection(Server("s", url=f"http://{host}")):

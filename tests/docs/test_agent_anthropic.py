@@ -33,6 +33,7 @@ model: The gas works have their money. The prince has not: you called it too muc
 """
 
 
+@pytest.mark.slow
 def test_the_agent_pays_what_was_approved_and_prints_its_transcript() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "docs/examples/agent_anthropic.py"],
@@ -48,6 +49,7 @@ def test_the_agent_pays_what_was_approved_and_prints_its_transcript() -> None:
     assert done.stdout == TRANSCRIPT
 
 
+@pytest.mark.slow
 async def test_what_it_sends_is_what_the_api_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location(
         "agent_anthropic", ROOT / "docs" / "examples" / "agent_anthropic.py"

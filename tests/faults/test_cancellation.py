@@ -213,6 +213,7 @@ async def test_on_stderr_is_called_in_order_and_all_of_it_is_delivered_before_th
 # --- fault 46: serial start of many servers; a bad one fails or blocks all
 
 
+@pytest.mark.slow
 async def test_five_servers_start_side_by_side_and_bad_ones_cost_only_themselves() -> None:
     """One hangs, one crashes; the others take half a second each."""
     with trio.fail_after(20):
@@ -254,6 +255,7 @@ async def test_the_first_failure_leaves_bare_and_the_other_servers_are_gone() ->
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_server_lost_later_costs_the_others_nothing_and_all_close_side_by_side() -> None:
     with trio.fail_after(20):
         servers = [peer(name, on_eof=0.4, stop_timeout=10) for name in ("one", "two", "three", "four")]

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import traceback
+from typing import Any
 
 import pytest
 import trio
@@ -18,7 +19,7 @@ from trio_mcp import Connection, ServerStoppedError, open_connection
 AT_ONCE = 2.0
 
 #: How a server goes away: the tool that does it, its arguments, the exit status, the words.
-DEATHS = {
+DEATHS: dict[str, tuple[str, dict[str, Any], int | None, str]] = {
     "exit 1": ("exit", {"status": 1, "moan": "out of memory\n"}, 1, "exited with status 1"),
     "exit 0": ("exit", {"status": 0, "moan": "out of memory\n"}, 0, "exited with status 0"),
     "SIGKILL": ("kill", {"signal": signal.SIGKILL}, -signal.SIGKILL, "was killed by SIGKILL"),
@@ -64,6 +65,7 @@ async def test_every_pending_call_fails_at_once_and_says_how_the_server_ended(er
     for error in errors:
         assert str(error) == f'server "peer" stopped: {words}'
         assert error.returncode == returncode
+        assert connection.server is not None
         assert error.command == connection.server.redacted_command
         assert error.stderr_tail == arguments.get("moan", "")
         assert error == errors[0]
@@ -87,6 +89,7 @@ async def test_an_answer_written_just_before_the_end_is_delivered(era: str) -> N
             assert (await stopped_by(connection, "echo")).returncode == 3
 
 
+@pytest.mark.slow
 async def test_a_child_that_holds_stdout_does_not_hide_the_death_of_the_server() -> None:
     with trio.fail_after(10):
         async with open_lives() as lives:
@@ -134,7 +137,7 @@ async def test_aclose_fails_the_calls_in_flight() -> None:
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("endless", [False, True])
 async def test_256_kib_of_stderr_before_each_answer_stop_nobody(era: str, endless: bool) -> None:
-    lines = []
+    lines: list[str] = []
     with trio.fail_after(20):
         server = peer(era=era, source="write_all(2, b'm' * (256 * 1024))")
         async with open_connection(server, on_stderr=lines.append) as connection:
@@ -206,6 +209,7 @@ async def test_a_server_that_dies_before_it_reads_a_call_fails_it_with_its_statu
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_server_that_closes_its_input_and_lives_on_is_lost(size: int) -> None:
     source = """

@@ -113,6 +113,7 @@ async def test_closing_fails_what_is_in_flight(nursery: trio.Nursery, era: str) 
     assert len(raised) == 1
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_deaf_to_the_end_of_the_session_is_not_waited_for(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "legacy")
     peer.on["DELETE"] = lambda it: it.line.wait_closed()
@@ -171,6 +172,7 @@ async def test_a_modern_server_asks_in_its_answer(nursery: trio.Nursery) -> None
 # --- faults 46 and 47: many servers, bare errors
 
 
+@pytest.mark.slow
 async def test_one_bad_server_of_many_costs_only_itself(nursery: trio.Nursery) -> None:
     peers = {name: await start_peer(nursery, "modern") for name in ("a", "b", "hangs", "crashes", "e")}
     peers["hangs"].on["server/discover"] = lambda it: it.line.wait_closed()

@@ -181,6 +181,7 @@ async def test_a_body_encoded_in_a_way_that_has_no_bound_is_not_decoded(
             assert connection.statistics().bytes_in < 10_000
 
 
+@pytest.mark.slow
 async def test_a_challenge_without_end_is_not_read_to_it(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery)
     challenges = []

@@ -225,6 +225,7 @@ async def test_a_stream_that_ends_is_opened_again_where_it_was(nursery: trio.Nur
     assert last == [None, "event-1", "event-2", "event-3", "event-4"]
 
 
+@pytest.mark.slow
 async def test_a_stream_that_brings_nothing_is_opened_ever_more_rarely(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "legacy")
 

@@ -156,6 +156,7 @@ SCANNING = frozenset(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [32 << 20, 64 << 20, 200 << 20], ids=["32 MiB", "64 MiB", "200 MiB"])
 async def test_a_very_long_line_is_delivered_and_each_byte_of_it_is_scanned_once(size: int) -> None:
     with trio.fail_after(60):
@@ -198,6 +199,7 @@ async def test_the_cap_counts_one_message_and_not_a_session() -> None:
             assert await said(connection, lines) == "said"
 
 
+@pytest.mark.slow
 async def test_a_good_frame_before_the_flood_is_delivered() -> None:
     """Both in one write."""
     with trio.fail_after(10):
@@ -208,6 +210,7 @@ async def test_a_good_frame_before_the_flood_is_delivered() -> None:
                 await connection.call_tool("echo")
 
 
+@pytest.mark.slow
 async def test_a_server_that_floods_before_the_handshake_is_a_start_error() -> None:
     with trio.fail_after(10):
         with pytest.raises(ServerStartError, match=f"sent a line over {LOW_CAP} bytes"):

@@ -64,7 +64,7 @@ async def test_bad_entries_are_skipped_with_a_reason_each_and_the_others_stay(er
 
 
 async def test_a_bad_output_schema_costs_nothing() -> None:
-    bad = (None, "text", 17, [], {"type": "array"}, {"type": "strange"}, {"$ref": "#/x"})
+    bad: tuple[Any, ...] = (None, "text", 17, [], {"type": "array"}, {"type": "strange"}, {"$ref": "#/x"})
     listed = [{"name": f"t{n}", "inputSchema": OBJECT, "outputSchema": schema} for n, schema in enumerate(bad)]
     with trio.fail_after(10):
         async with open_connection(peer(listed=listed)) as connection:
@@ -142,7 +142,7 @@ peer.page = lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)
             assert await listings(connection) == 1000
 
 
-@pytest.mark.parametrize("page", ["text", None, 17, {"tools": "text"}, {"tools": {"a": 1}}])
+@pytest.mark.table("page", ["text", None, 17, {"tools": "text"}, {"tools": {"a": 1}}])
 async def test_a_page_that_is_none_is_a_start_error_that_says_so(page: Any) -> None:
     source = "peer.answer = lambda id_, result: peer.send({'id': id_, 'result': result})"
     with trio.fail_after(10):

@@ -19,6 +19,7 @@ from trio_mcp.transports.limits import LineLimits
 AT_ONCE = 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_10000_calls_in_flight_on_one_connection_are_all_answered(era: str) -> None:
     """The server answers none before it has all, and then the last one first."""
@@ -76,6 +77,7 @@ class _Waits(trio.abc.Instrument):
         self.count += timeout > 0
 
 
+@pytest.mark.slow
 async def test_2000_cancels_of_a_stopped_server_return_at_once_and_closing_still_works() -> None:
     """It reads nothing, so that neither calls nor notices can be written. "At once": nobody waits for anything."""
     waits = _Waits()
@@ -102,6 +104,7 @@ async def test_2000_cancels_of_a_stopped_server_return_at_once_and_closing_still
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_server_that_never_reads_holds_back_its_callers_and_not_their_memory() -> None:
     """Beyond the limit of waiting lines a call waits for room, where it can be cancelled like any other."""
     limits = LineLimits(backlog=4 << 20, max_unread=8 << 20)
@@ -142,6 +145,7 @@ CALLS["hang"] = hang
                 await lives.ended()
 
 
+@pytest.mark.slow
 async def test_30_servers_open_side_by_side_and_none_is_left() -> None:
     with trio.fail_after(60):
         async with open_lives() as lives:

@@ -26,6 +26,7 @@ async def said(connection: Connection, data: str, **more: Any) -> str:
 # --- fault 17: a late, repeated or unknown answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_late_answer_is_counted_and_dropped(era: str) -> None:
     with trio.fail_after(10):
@@ -74,6 +75,7 @@ async def test_an_error_without_an_id_is_that_of_the_only_call_in_flight() -> No
                     await said(connection, error, answer=False)
 
 
+@pytest.mark.slow
 async def test_a_malformed_answer_costs_its_own_call_alone() -> None:
     answers = {
         "neither result nor error": '{"jsonrpc":"2.0","id":%ID%}',

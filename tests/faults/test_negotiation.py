@@ -73,6 +73,7 @@ async def test_a_pinned_modern_server_that_exits_on_the_probe_is_not_started_aga
 # --- fault 22: silent on the probe, or slow to start
 
 
+@pytest.mark.slow
 async def test_servers_silent_on_the_probe_or_slow_to_start_are_understood() -> None:
     """Real time, side by side: legacy after the patience; modern where discover is answered after 6 s."""
 
@@ -142,7 +143,8 @@ async def test_any_error_that_is_not_positively_modern_means_legacy(code: int) -
             assert lives.starts["server"] == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@pytest.mark.table(
     "answer",
     [
         {"result": {}},

@@ -66,6 +66,7 @@ async def test_a_server_that_outlives_its_wrapper_at_close_is_ended_too() -> Non
             await lives.ended("wrapper")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["auto", "modern", "legacy"])
 async def test_a_wrapper_that_leaves_at_once_is_refused_in_words_and_what_it_left_is_gone(protocol: str) -> None:
     """The sleeper holds the pipes, so that their end never comes."""
@@ -83,6 +84,7 @@ async def test_a_wrapper_that_leaves_at_once_is_refused_in_words_and_what_it_lef
             assert not lives.is_alive("server")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_children_that_a_polite_server_leaves_are_gone_at_once(era: str) -> None:
     """Whether they hold our pipes or ignore SIGTERM. Nobody waits for `stop_timeout`."""
@@ -97,6 +99,7 @@ async def test_the_children_that_a_polite_server_leaves_are_gone_at_once(era: st
                 await lives.ended(label)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pidfds")
 @pytest.mark.parametrize("missing", ["PIDFD_SIGNAL_PROCESS_GROUP", "pidfd_open"])
 async def test_nothing_is_left_where_the_kernel_is_older(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +125,7 @@ async def test_nothing_is_left_where_the_kernel_is_older(missing: str, monkeypat
                     await connection.call_tool("exit", {"status": 3})
 
 
+@pytest.mark.slow
 async def test_a_child_that_leaves_the_group_and_holds_the_pipes_does_not_hold_up_the_close() -> None:
     """It is not ours any more, and lives on; the end of the pipes, which never comes, is not waited for."""
     with trio.fail_after(20):
@@ -140,6 +144,7 @@ async def test_a_child_that_leaves_the_group_and_holds_the_pipes_does_not_hold_u
                 assert trio.current_time() - began < AT_ONCE
 
 
+@pytest.mark.slow
 async def test_the_children_of_a_server_that_dies_are_gone_while_the_body_goes_on() -> None:
     """The ladder starts at the loss, not at the close."""
     with trio.fail_after(20):
@@ -173,6 +178,7 @@ async def test_processes_of_other_groups_are_left_alone() -> None:
 # --- fault 2: close without a bound, or without grace
 
 
+@pytest.mark.slow
 async def test_a_server_deaf_to_eof_and_sigterm_is_gone_within_the_bound() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives:
@@ -195,6 +201,7 @@ async def test_a_server_deaf_to_eof_gets_sigterm_after_stop_timeout_and_may_tidy
             assert lives.said["server"][-1] == "tidied up"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_polite_server_gets_the_time_it_needs_itself_and_no_more_is_spent(
     era: str, tmp_path: Path
@@ -230,6 +237,7 @@ async def test_a_stopped_server_ends_too() -> None:
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_cancelled_caller_does_not_cut_the_grace(tmp_path: Path) -> None:
     """The scope around the connection is cancelled; the server still gets to write its marker."""
     marker = tmp_path / "marker"
@@ -255,6 +263,7 @@ async def test_a_cancelled_caller_does_not_stop_the_ladder() -> None:
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_cancelling_aclose_stops_the_waiting_and_not_the_closing() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives, trio.open_nursery() as nursery:

@@ -124,7 +124,8 @@ async def test_nan_in_arguments_is_refused_before_anything_is_sent() -> None:
     numbers = (float("nan"), float("inf"), -float("inf"))
     with trio.fail_after(10):
         async with open_connection(peer()) as connection:
-            for arguments in (*({"a": [{"b": n}]} for n in numbers), *(json.dumps({"a": n}) for n in numbers)):
+            given: list[dict[str, Any] | str] = [{"a": [{"b": n}]} for n in numbers]
+            for arguments in (*given, *(json.dumps({"a": n}) for n in numbers)):
                 with pytest.raises(InvalidArgumentsError, match="is no JSON number"):
                     await connection.call_tool("echo", arguments)
             received = json.loads((await connection.call_tool("seen")).content)

@@ -82,6 +82,7 @@ async def test_a_server_that_is_lost_gives_nothing_away(caplog: pytest.LogCaptur
             assert leaks(repr(connection), repr(connection.tools), str(caught.value), told, logged(caplog)) == []
 
 
+@pytest.mark.slow
 async def test_a_start_timeout_gives_nothing_away(caplog: pytest.LogCaptureFixture) -> None:
     given = {**environment(), "API_KEY": ENV}
     server = peer(env=given, start_timeout=0.4, start_delay=3600, moan=f"cannot log in with {ENV}\n", banner=ENV)

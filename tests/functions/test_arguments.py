@@ -55,7 +55,7 @@ async def test_a_wrong_type_is_told_with_field_expectation_and_what_came(era: st
     assert (local.is_error, local.content) == (True, 'arguments for "x": a: expected int, got str')
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "sent", "text"),
     [
         (int, "1", "thing: expected int, got str"),
@@ -93,7 +93,7 @@ async def test_an_integer_that_python_refuses_to_read_is_told_too() -> None:
     assert text == 'arguments for "take": thing: integer value out of range'
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "sent", "text"),
     [
         (Colour, "blue", 'thing: expected "green" or "red", got \'blue\''),
@@ -128,7 +128,7 @@ async def test_nothing_blank_and_null_are_no_arguments() -> None:
     assert await said(add) == "1"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "reason"),
     [("[1]", "it is an array"), ('"{}"', "it is a string"), ("{", "Expecting"), (7, "got int")],
 )

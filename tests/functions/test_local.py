@@ -95,14 +95,14 @@ async def test_policy_alone_can_make_a_read_only_tool_sequential() -> None:
 # --- what it returns
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("kind", [..., str, Any])
+@pytest.mark.table("era", ERAS)
+@pytest.mark.table("kind", [..., str, Any])
 async def test_a_str_is_one_text_block_and_nothing_structured(kind: Any, era: str) -> None:
     result = await call(giving('say "é"\n\u2028', kind), era=era)
     assert (result.blocks, result.structured_json, result.is_error) == ((Text('say "é"\n\u2028'),), None, False)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "block",
     [
         Text("t", annotations={"priority": 1}),
@@ -121,7 +121,7 @@ async def test_a_content_block_is_given_as_it_is(block: Any) -> None:
         assert "outputSchema" not in await listed(giving(value, kind))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "kind", [..., list[Text | Image], list[str | Image | Text], tuple[Text | Image, ...], list[Text] | list[Image]]
 )
 async def test_a_list_of_blocks_is_these_blocks_and_a_str_among_them_is_text(kind: Any) -> None:
@@ -131,7 +131,7 @@ async def test_a_list_of_blocks_is_these_blocks_and_a_str_among_them_is_text(kin
     assert result.structured_json is None
 
 
-@pytest.mark.parametrize("kind", [list, list[Any], tuple[Any, ...], Sequence[Any]], ids=str)
+@pytest.mark.table("kind", [list, list[Any], tuple[Any, ...], Sequence[Any]], ids=str)
 async def test_in_a_list_of_anything_the_values_decide_whether_they_are_blocks(kind: Any) -> None:
     blocks = ["a", Image(b"i", "image/gif")]
     result = await call(giving(blocks, kind))
@@ -156,7 +156,7 @@ async def test_a_tool_result_is_given_as_it_is_with_its_meta() -> None:
     assert "outputSchema" not in await listed(giving(given, ToolResult))
 
 
-@pytest.mark.parametrize("kind", [..., None, Any, ToolResult | None])
+@pytest.mark.table("kind", [..., None, Any, ToolResult | None])
 async def test_none_is_no_block(kind: Any) -> None:
     result = await call(giving(None, kind))
     assert (result.blocks, result.structured_json) == ((), None)
@@ -168,7 +168,7 @@ async def test_none_with_an_output_schema_is_null_in_text_and_structured() -> No
     assert (result.blocks, result.structured_json) == ((Text("null"),), b"null")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "kind", "text", "schema"),
     [
         (5, int, "5", {"type": "integer"}),
@@ -194,7 +194,7 @@ async def test_anything_else_is_json_in_a_text_block_and_structured_with_its_sch
     assert (await listed(giving(value, kind)))["outputSchema"] == schema
 
 
-@pytest.mark.parametrize("value", [5, {"a": [1.5]}, Sum(3), [1, "x"], ["x"]], ids=str)
+@pytest.mark.table("value", [5, {"a": [1.5]}, Sum(3), [1, "x"], ["x"]], ids=str)
 async def test_without_a_return_annotation_the_value_decides_and_there_is_no_output_schema(value: Any) -> None:
     result = await call(giving(value))
     expected = as_json(msgspec.to_builtins(value))
@@ -232,7 +232,7 @@ async def test_an_output_type_that_contains_itself_has_an_object_at_the_root() -
 # --- what does not match
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "kind", "reason"),
     [
         ("5", int, "expected int, got str"),
@@ -257,9 +257,7 @@ async def test_a_value_of_another_type_is_an_error_result(value: Any, kind: Any,
     assert await failure(giving(value, kind)) == text
 
 
-@pytest.mark.parametrize(
-    "value", [object(), {1j: 2}, {"a": object()}, ["\ud800"], ToolResult(structured_json=b"{")]
-)
+@pytest.mark.table("value", [object(), {1j: 2}, {"a": object()}, ["\ud800"], ToolResult(structured_json=b"{")])
 async def test_a_value_that_is_no_json_is_an_error_result(value: Any) -> None:
     assert (await failure(giving(value))).startswith('tool "give" returned a value that does not match')
 
@@ -286,8 +284,8 @@ async def test_text_that_is_no_utf8_is_shown_escaped() -> None:
 # --- what it raises
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(
+@pytest.mark.table("era", ERAS)
+@pytest.mark.table(
     ("error", "text"),
     [
         (ValueError("no such city"), "ValueError: no such city"),

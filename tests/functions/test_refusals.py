@@ -64,7 +64,7 @@ def test_a_union_that_json_cannot_tell_apart_is_refused() -> None:
     assert "stroke: animal: Cat and Dog cannot be told apart in JSON: give each a field of the same name" in text
 
 
-@pytest.mark.parametrize("kind", [object, complex, Callable, Iterator[int]], ids=str)
+@pytest.mark.table("kind", [object, complex, Callable, Iterator[int]], ids=str)
 def test_a_type_without_a_schema_is_refused(kind: Any) -> None:
     def take(thing: Any) -> None: ...
 
@@ -108,7 +108,7 @@ class Ring:
     odd: DerivedData | None = None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "field"),
     [
         (Converted, "Converted.number"),
@@ -203,7 +203,7 @@ class Callable_:  # noqa: N801 - a callable that is no function
         return a
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("thing", "kind"),
     [
         (Callable_(), "Callable_"),
@@ -218,7 +218,7 @@ def test_what_is_no_python_function_is_refused(thing: Any, kind: str) -> None:
     assert refusal(thing) == f"function: expected a function, got {kind}"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "x" * 65, "a\n", 7, "mcp:x"])
+@pytest.mark.table("name", ["", "a b", "a/b", "é", "x" * 65, "a\n", 7, "mcp:x"])
 def test_a_name_outside_the_rule_is_a_value_error(name: Any) -> None:
     with pytest.raises(ValueError, match="name: expected 1 to 64 of"):
         tool(name=name)(lambda: None)
@@ -226,7 +226,7 @@ def test_a_name_outside_the_rule_is_a_value_error(name: Any) -> None:
         raw_tool(name, "", {"type": "object"}, len)
 
 
-@pytest.mark.parametrize("name", ["a", "x" * 64, "A.b_c-9", "."])
+@pytest.mark.table("name", ["a", "x" * 64, "A.b_c-9", "."])
 def test_a_name_within_the_rule_is_taken(name: str) -> None:
     assert tool(name=name)(lambda: None).name == name
 
@@ -253,7 +253,7 @@ def test_a_policy_that_is_no_policy_is_refused() -> None:
 # --- raw_tool
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "schema",
     [
         {"type": "string"},

@@ -86,7 +86,7 @@ async def test_a_function_without_parameters_has_an_empty_object() -> None:
     assert await schema_of(nothing) == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "schema"),
     [
         (str, {"type": "string"}),
@@ -111,7 +111,7 @@ async def test_each_plain_type_has_its_schema(kind: Any, schema: dict[str, Any])
     assert (await schema_of(take))["properties"]["thing"] == schema
 
 
-@pytest.mark.parametrize("kind", [Point, Size, Options, Pair, Colour, Node], ids=lambda kind: kind.__name__)
+@pytest.mark.table("kind", [Point, Size, Options, Pair, Colour, Node], ids=lambda kind: kind.__name__)
 async def test_each_class_stands_under_defs(kind: Any) -> None:
     def take(thing: Any) -> None: ...
 
@@ -121,7 +121,7 @@ async def test_each_class_stands_under_defs(kind: Any) -> None:
     assert kind.__name__ in schema["$defs"]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "sent", "repr_"),
     [
         (Point, {"x": 1}, "Point(x=1, y=0)"),
@@ -233,7 +233,7 @@ async def test_keyword_only_parameters_are_parameters() -> None:
     assert await said(add, {"a": 2, "b": 5}) == "7"
 
 
-@pytest.mark.parametrize("name", ["self", "cls", "_hidden", "args", "kwargs", "class_", "name", "meta", "schema"])
+@pytest.mark.table("name", ["self", "cls", "_hidden", "args", "kwargs", "class_", "name", "meta", "schema"])
 async def test_a_parameter_may_have_any_other_name(name: str) -> None:
     """Whatever the library builds its decoder of, no name collides with it."""
     scope: dict[str, Any] = {}

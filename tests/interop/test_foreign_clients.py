@@ -26,7 +26,7 @@ from tests.interop import install
 from tests.interop.scenario import PATIENCE
 from trio_mcp import demo
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 CLIENTS = Path(__file__).resolve().parent / "clients"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"

@@ -68,7 +68,7 @@ def test_absent_fields_have_their_defaults() -> None:
     assert structure({"title": "t"}, Outer) == Outer("t")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "reason"),
     [
         ({}, "$.title: is missing"),
@@ -169,7 +169,7 @@ def test_programming_mistakes_are_not_blamed_on_the_peer() -> None:
         structure({}, object)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("name", "wire"), [("title", "title"), ("mime_type", "mimeType"), ("meta", "_meta"), ("a_b_c", "aBC")]
 )
 def test_wire_names(name: str, wire: str) -> None:

@@ -60,27 +60,27 @@ KNOWN: list[tuple[dict[str, Any], Block]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "block"), KNOWN)
+@pytest.mark.table(("wire", "block"), KNOWN)
 def test_known_blocks_are_read_and_written(wire: dict[str, Any], block: Block) -> None:
     assert read_block(wire) == block
     assert block_to_wire(block) == wire
 
 
-@pytest.mark.parametrize(("wire", "block"), KNOWN)
+@pytest.mark.table(("wire", "block"), KNOWN)
 def test_every_block_has_annotations_and_meta(wire: dict[str, Any], block: Block) -> None:
     marked = attrs.evolve(block, annotations=MARKS["annotations"], meta=MARKS["_meta"])
     assert read_block(wire | MARKS) == marked
     assert block_to_wire(marked) == wire | MARKS
 
 
-@pytest.mark.parametrize(("wire", "block"), KNOWN)
+@pytest.mark.table(("wire", "block"), KNOWN)
 def test_unknown_fields_are_kept(wire: dict[str, Any], block: Any) -> None:
     assert read_block(wire | {"icons": [1], "x": None}) == attrs.evolve(block, extra={"icons": [1], "x": None})
     assert block_to_wire(read_block(wire | {"icons": [1], "x": None})) == wire | {"icons": [1], "x": None}
 
 
-@pytest.mark.parametrize("bad", ["x", 5, None, True, [1]])
-@pytest.mark.parametrize(("wire", "block"), KNOWN)
+@pytest.mark.table("bad", ["x", 5, None, True, [1]])
+@pytest.mark.table(("wire", "block"), KNOWN)
 def test_marks_of_a_wrong_type_cost_only_themselves(wire: dict[str, Any], block: Block, bad: Any) -> None:
     found = read_block(wire | {"annotations": bad, "_meta": bad})
     assert type(found) is type(block)
@@ -100,7 +100,7 @@ def test_what_is_inside_a_resource_is_kept_too() -> None:
     assert block_to_wire(block) == wire
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "raw",
     [
         {"type": "hologram", "depth": 3},
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_kept_raw_under_its_type(raw: dict[str, Any]) -> 
     assert block_to_wire(read_block(raw)) == raw
 
 
-@pytest.mark.parametrize("raw", [None, 5, "hello", ["x"], True, {}, {"text": "x"}, {"type": 5}, {"type": None}])
+@pytest.mark.table("raw", [None, 5, "hello", ["x"], True, {}, {"text": "x"}, {"type": 5}, {"type": None}])
 def test_what_has_no_type_is_kept_raw_all_the_same(raw: Any) -> None:
     assert read_block(raw) == UnknownBlock("", raw)
     assert block_to_wire(read_block(raw)) == raw
@@ -155,7 +155,7 @@ def test_reading_leaves_its_input_alone() -> None:
         assert json.dumps(wire) == before
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("make", "field"),
     [
         (lambda: Text(5), "text"),  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def read(**members: Any) -> ToolResult:
     return result
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data",
     [
         b'{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1.10}}',
@@ -48,7 +48,7 @@ def test_a_result_reads_the_same_while_it_is_still_a_part_of_its_line(data: byte
     assert read_call_result(Raw(data)) == read_call_result(data)
 
 
-@pytest.mark.parametrize("data", [b'{"content":7}', b"[1]", b'{"resultType":"odd"}', b'{"content":['])
+@pytest.mark.table("data", [b'{"content":7}', b"[1]", b'{"resultType":"odd"}', b'{"content":['])
 def test_a_wrong_result_is_refused_the_same_while_it_is_still_a_part_of_its_line(data: bytes) -> None:
     errors = []
     for given_as in (data, Raw(data)):
@@ -61,7 +61,7 @@ def test_a_wrong_result_is_refused_the_same_while_it_is_still_a_part_of_its_line
 # --- the table of renderings
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("block", "content", "as_text"),
     [
         (Text("hello"), "hello", "hello"),
@@ -125,7 +125,7 @@ def test_blocks_may_be_text_one_block_or_many() -> None:
     assert ToolResult("x").blocks == (Text("x"),)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("make", "field"),
     [
         (lambda: ToolResult(5), "blocks"),  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ def test_blocks_of_all_kinds_are_read_in_order() -> None:
     )
 
 
-@pytest.mark.parametrize("data", [b"{}", b"[]", b" { } ", b'{"content":[]}', b'{"content":[],"isError":false}'])
+@pytest.mark.table("data", [b"{}", b"[]", b" { } ", b'{"content":[]}', b'{"content":[],"isError":false}'])
 def test_missing_content_is_empty(data: bytes) -> None:
     assert read_call_result(data) == ToolResult()
 
@@ -217,7 +217,7 @@ def test_a_failed_tool_is_a_result() -> None:
     assert read(content=[{"type": "text", "text": "no"}], isError=True) == ToolResult("no", is_error=True)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "sent",
     [
         b"null",
@@ -249,7 +249,7 @@ def test_structured_output_stays_verbatim_where_another_member_needs_the_wide_re
     assert result == ToolResult("\N{REPLACEMENT CHARACTER}", structured_json=b'{"a" : 1.10}')
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "expected"),
     [
         (b'{"content":[{"type":"text","text":"\\ud800"}]}', ToolResult("\ud800")),
@@ -270,7 +270,7 @@ def test_integers_are_exact() -> None:
     assert result.structured == {"n": 2**53 + 1}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "reason"),
     [
         (b"null", "result: expected an object, got null"),
@@ -318,7 +318,7 @@ def test_input_required_has_requests_a_state_or_both() -> None:
     assert waits == InputRequired({}, "")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("members", "reason"),
     [
         ({}, "result: input_required with neither"),
@@ -386,8 +386,8 @@ def test_a_damaged_result_gives_a_result_or_a_protocol_error(data: bytes, place:
         assert isinstance(result, ToolResult | InputRequired)
 
 
-@pytest.mark.parametrize("depth", [100, 990, 1000, 5000, 100_000])
-@pytest.mark.parametrize("member", [b'"content":[', b'"structuredContent":[', b'"_meta":{"a":'])
+@pytest.mark.table("depth", [100, 990, 1000, 5000, 100_000])
+@pytest.mark.table("member", [b'"content":[', b'"structuredContent":[', b'"_meta":{"a":'])
 def test_depth_costs_that_call_alone(depth: int, member: bytes) -> None:
     end = b"]" if member.endswith(b"[") else b"}"
     with suppress(ProtocolError):

@@ -121,17 +121,17 @@ class TextLike(str):
     """Text all the same."""
 
 
-@pytest.mark.parametrize("name", ["a", "A-1", "-", "0", "x" * 32, TextLike("time")])
+@pytest.mark.table("name", ["a", "A-1", "-", "0", "x" * 32, TextLike("time")])
 def test_legal_names(name: str) -> None:
     assert Server(name, command="c").name == name
 
 
-@pytest.mark.parametrize("name", ["", "x" * 33, "a_b", "a b", "a.b", "é", "a\n", "٣", None, 5, b"a"])
+@pytest.mark.table("name", ["", "x" * 33, "a_b", "a b", "a.b", "é", "a\n", "٣", None, 5, b"a"])
 def test_other_names_are_refused(name: Any) -> None:
     assert refusal(Server, name, command="c").field == "name"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("field", "value"),
     [
         ("args", "-v"),
@@ -176,12 +176,12 @@ def test_a_wrong_value_names_its_field(field: str, value: Any) -> None:
     assert refusal(stdio, **{field: value}).field == field
 
 
-@pytest.mark.parametrize("command", [5, b"cat", ["cat", "-v"], ""])
+@pytest.mark.table("command", [5, b"cat", ["cat", "-v"], ""])
 def test_a_command_is_text(command: Any) -> None:
     assert refusal(Server, "x", command=command).field == "command"
 
 
-@pytest.mark.parametrize("seconds", [0, 0.25, 5, math.inf])
+@pytest.mark.table("seconds", [0, 0.25, 5, math.inf])
 def test_timeouts_from_zero_upwards_are_fine(seconds: float) -> None:
     server = stdio(stop_timeout=seconds, start_timeout=seconds)
     assert (server.stop_timeout, server.start_timeout) == (seconds, seconds)
@@ -191,7 +191,7 @@ def test_the_start_may_be_without_bound() -> None:
     assert stdio(start_timeout=None).start_timeout is None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "protocol", ["auto", "modern", "legacy", "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 )
 def test_eras_and_known_revisions(protocol: str) -> None:
@@ -203,7 +203,7 @@ def test_nul_bytes_are_left_to_the_start() -> None:
     assert server.args == ("a\0b",)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "url",
     [
         "ftp://example.com",
@@ -231,21 +231,21 @@ def test_urls_are_http_or_https_with_a_host(url: Any) -> None:
     assert refusal(Server, "x", url=url).field == "url"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "url", ["http://localhost", "HTTPS://EXAMPLE.COM/a?b=c", "http://[::1]:8000/mcp", "http://é.fr/"]
 )
 def test_other_urls_are_taken_as_they_are(url: str) -> None:
     assert Server("x", url=url).url == url
 
 
-@pytest.mark.parametrize("token", ["", "a b", "abc\n", "schlüssel", 5, b"abc"])
+@pytest.mark.table("token", ["", "a b", "abc\n", "schlüssel", 5, b"abc"])
 def test_a_bearer_token_is_visible_ascii(token: Any) -> None:
     error = refusal(http, bearer_token=token)
     assert error.field == "bearer_token"
     assert not token or str(token) not in str(error)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "headers",
     [
         "X-A: 1",
@@ -268,7 +268,7 @@ def test_headers_are_a_mapping_of_text_that_http_can_carry(headers: Any) -> None
     assert refusal(http, headers=headers).field == "headers"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "name",
     [
         "Content-Type",
@@ -303,12 +303,12 @@ def test_a_callable_for_headers_is_kept_and_not_called() -> None:
     assert http(headers=headers).headers is headers
 
 
-@pytest.mark.parametrize("auth", [("me", "pw"), "me:pw", 5, httpx.BasicAuth, object()])
+@pytest.mark.table("auth", [("me", "pw"), "me:pw", 5, httpx.BasicAuth, object()])
 def test_auth_is_an_httpx_auth(auth: Any) -> None:
     assert refusal(http, auth=auth).field == "auth"
 
 
-@pytest.mark.parametrize("transport", [httpx.AsyncClient, 5, object(), httpx.HTTPTransport])
+@pytest.mark.table("transport", [httpx.AsyncClient, 5, object(), httpx.HTTPTransport])
 def test_http_transport_is_an_asynchronous_one(transport: Any) -> None:
     assert refusal(http, http_transport=transport).field == "http_transport"
 
@@ -330,7 +330,7 @@ def test_command_and_url_exclude_each_other() -> None:
     assert refusal(Server, "x", command="c", url=URL).field == "url"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("field", "value"),
     [
         ("bearer_token", "t"),
@@ -346,9 +346,7 @@ def test_a_field_for_http_is_refused_on_a_stdio_server(field: str, value: Any) -
     assert (error.field, error.reason) == (field, "is for HTTP servers only")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("args", ["-v"]), ("env", {}), ("cwd", "/tmp"), ("stop_timeout", 1.0)]
-)
+@pytest.mark.table(("field", "value"), [("args", ["-v"]), ("env", {}), ("cwd", "/tmp"), ("stop_timeout", 1.0)])
 def test_a_field_for_stdio_is_refused_on_an_http_server(field: str, value: Any) -> None:
     error = refusal(http, **{field: value})
     assert (error.field, error.reason) == (field, "is for stdio servers only")
@@ -375,8 +373,8 @@ def test_fields_that_have_their_defaults_are_not_given() -> None:
     http(args=[], env=None, cwd=None, stop_timeout=5, start_timeout=3, tools=["a"], protocol="modern")
 
 
-@pytest.mark.parametrize("name", ["Authorization", "authorization", "AUTHORIZATION"])
-@pytest.mark.parametrize("credentials", [{"bearer_token": "t"}, {"auth": httpx.BasicAuth("me", "pw")}])
+@pytest.mark.table("name", ["Authorization", "authorization", "AUTHORIZATION"])
+@pytest.mark.table("credentials", [{"bearer_token": "t"}, {"auth": httpx.BasicAuth("me", "pw")}])
 def test_an_authorization_header_beside_other_credentials_is_refused(name: str, credentials: Any) -> None:
     error = refusal(http, headers={name: "Basic x"}, **credentials)
     assert error.field == "headers"

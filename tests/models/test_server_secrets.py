@@ -35,7 +35,7 @@ def everything_shown(server: Server) -> str:
     return "\n".join([repr(server), str(server), f"{server}", str(error), repr(error), *error.__notes__])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "server",
     [
         stdio(env={"API_KEY": SECRET}),
@@ -107,7 +107,7 @@ def test_the_redacted_command_is_the_whole_command_line() -> None:
     assert http().redacted_command == ()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "fields",
     [
         {"env": {"API_KEY": SECRET.encode()}},

@@ -31,7 +31,7 @@ def listed(**members: Any) -> ToolSpec:
 NAMED = '"name":"add","inputSchema":'
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("entry", "name", "reason"),
     [
         ('"add"', "", "no-object"),
@@ -83,7 +83,7 @@ def test_a_name_that_an_earlier_tool_has_is_refused_last() -> None:
     assert taken == {"add"}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("entry", "reason"),
     [
         (b'{"name":"add"}', "no-schema"),
@@ -156,7 +156,7 @@ def test_a_bare_entry() -> None:
     assert (hints.idempotent_hint, hints.open_world_hint) == (False, True)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "schema",
     [
         b'{"type" : "object"}',
@@ -180,7 +180,7 @@ def test_schemas_are_kept_byte_for_byte(schema: bytes) -> None:
     assert spec.input_schema == (json.loads(schema) or {})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "schema",
     [None, True, "x", 5, [], [1], {}, {"type": "array"}, {"type": ["object"]}, {"$ref": "#"}, {"properties": {}}],
 )
@@ -190,7 +190,7 @@ def test_a_bad_output_schema_never_costs_the_tool(schema: Any) -> None:
     assert spec.output_schema_json == (None if schema is None else json.dumps(schema).encode())
 
 
-@pytest.mark.parametrize("bad", [None, 5, ["x"], {"a": 1}, True])
+@pytest.mark.table("bad", [None, 5, ["x"], {"a": 1}, True])
 def test_an_odd_optional_field_costs_only_itself(bad: Any) -> None:
     spec = listed(title=bad, description=bad, annotations=[bad], _meta="x")
     assert (spec.title, spec.description, spec.meta) == (None, None, None)
@@ -206,7 +206,7 @@ def test_the_quick_reading_of_annotations_gives_what_the_converter_gives(annotat
     assert listed(annotations=annotations).annotations == structure(annotations, ToolAnnotations)
 
 
-@pytest.mark.parametrize("bad", ["true", 1, None, [True]])
+@pytest.mark.table("bad", ["true", 1, None, [True]])
 def test_an_odd_hint_costs_only_itself(bad: Any) -> None:
     hints = listed(annotations={"readOnlyHint": bad, "idempotentHint": True}).annotations
     assert hints == ToolAnnotations(idempotent_hint=True, extra={"readOnlyHint": bad})

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from trio_mcp.errors import InvalidArgumentsError
 from trio_mcp.protocol.arguments import encode_arguments
 
@@ -101,7 +102,7 @@ def outcome(arguments: Any) -> bytes | InvalidArgumentsError:
 # --- nothing
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "arguments",
     [None, {}, "", b"", " ", "\t\r\n ", "\u00a0\u2003", b"\n", "null", b" null\r\n", bytearray(), memoryview(b"")],
     ids=shown,
@@ -114,7 +115,7 @@ def test_no_arguments_go_out_as_an_empty_object(arguments: Any) -> None:
 # --- mappings
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "wire"),
     [
         ({"a": 1, "b": [True, None, "é", 1.5]}, '{"a":1,"b":[true,null,"é",1.5]}'.encode()),
@@ -142,7 +143,7 @@ def test_a_mapping_goes_out_as_one_object(arguments: Any, wire: bytes) -> None:
     assert encode_arguments("x", arguments) == wire
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "reason"),
     [
         (math.nan, "nan is no JSON number"),
@@ -177,7 +178,7 @@ def test_a_mapping_goes_out_as_one_object(arguments: Any, wire: bytes) -> None:
     ],
     ids=shown,
 )
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("where", "path"),
     [
         (lambda value: {"ok": 1, "a": value}, "a"),
@@ -270,7 +271,7 @@ VERBATIM = [
 ]
 
 
-@pytest.mark.parametrize("text", VERBATIM, ids=shown)
+@pytest.mark.table("text", VERBATIM, ids=shown)
 def test_raw_json_goes_out_verbatim(text: str) -> None:
     data = text.encode()
     for arguments in (text, Text(text), data, bytearray(data), memoryview(data), memoryview(data)[::1]):
@@ -279,7 +280,7 @@ def test_raw_json_goes_out_verbatim(text: str) -> None:
         assert sent == data
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "wire"),
     [
         ('{\n  "a": 1\n}\n', b'{   "a": 1 } '),
@@ -293,7 +294,7 @@ def test_line_ends_between_tokens_become_spaces(text: str, wire: bytes) -> None:
     assert encode_arguments("x", text.encode()) == wire
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ("[1]", "it is an array"),
@@ -339,7 +340,7 @@ def test_raw_text_that_is_not_one_object_is_refused(arguments: Any, reason: str)
         assert refusal(bytearray(arguments)) == refusal(memoryview(arguments)) == reason
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "text", ['{"a":1.}', '{"a":01}', '{"a":+1}', '{"a":1,}', '{"a":tru}', '{"a":"\\x"}', "{,}", "{1:2}"]
 )
 def test_nearly_json_is_refused(text: str) -> None:
@@ -366,7 +367,7 @@ def test_a_released_memoryview_is_refused() -> None:
 # --- neither
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "reason"),
     [
         ([], "got list"),
@@ -397,7 +398,6 @@ objects = st.dictionaries(st.text(), json_values, max_size=5)
 
 
 @given(objects)
-@settings(deadline=None)
 def test_a_mapping_comes_back_as_it_was(arguments: dict[str, Any]) -> None:
     """By repr: 1, 1.0 and True are equal, and the order of keys counts."""
     sent = encode_arguments("x", arguments)
@@ -407,7 +407,6 @@ def test_a_mapping_comes_back_as_it_was(arguments: dict[str, Any]) -> None:
 
 
 @given(objects)
-@settings(deadline=None)
 def test_both_walks_write_the_same(arguments: dict[str, Any]) -> None:
     """Plain dicts go a fast way, other mappings a slow one."""
     assert encode_arguments("x", types.MappingProxyType(arguments)) == encode_arguments("x", arguments)
@@ -420,7 +419,6 @@ def test_both_walks_write_the_same(arguments: dict[str, Any]) -> None:
     st.sampled_from(["\n", "\r", "\r\n", " "]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_raw_text_keeps_every_byte_but_line_ends(
     value: dict[str, Any], ascii_only: bool, indent: Any, line_end: str, as_text: bool
 ) -> None:
@@ -453,7 +451,7 @@ def _judge(data: bytes) -> Any:
 
 
 @given(st.binary(max_size=50) | jsonish | inside_object)
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=examples(1000))
 @example(b'{"a":"\\ud83d\\ude00"}')
 @example(b'{"a":"\\ud83d\n"}')
 def test_any_bytes_give_one_object_on_one_line_or_a_refusal(data: bytes) -> None:
@@ -473,7 +471,6 @@ def test_any_bytes_give_one_object_on_one_line_or_a_refusal(data: bytes) -> None
 
 
 @given(st.text(alphabet=st.characters(), max_size=30))
-@settings(deadline=None)
 def test_any_text_gives_one_object_or_a_refusal(text: str) -> None:
     """Surrogates included."""
     sent = outcome(text)
@@ -510,7 +507,7 @@ def _is_json(value: Any) -> bool:
 
 
 @given(odd_values)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_python_value_is_encoded_exactly_or_refused(value: Any) -> None:
     sent = outcome({"v": value})
     if isinstance(sent, InvalidArgumentsError):

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_mcp.protocol.framing import MAX_LINE, LineBuffer
@@ -44,7 +44,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize(("stream", "lines"), STREAMS.values(), ids=STREAMS.keys())
+@pytest.mark.table(("stream", "lines"), STREAMS.values(), ids=STREAMS.keys())
 def test_lines_do_not_depend_on_how_the_stream_is_cut(stream: bytes, lines: list[bytes]) -> None:
     """Faults 13, 14, 15. Whole, byte by byte, and cut in two at every place."""
     assert lines_of([stream]) == (lines, False)
@@ -59,7 +59,6 @@ def test_lines_do_not_depend_on_how_the_stream_is_cut(stream: bytes, lines: list
     st.sampled_from([b"\n", b"\r\n"]),
     st.data(),
 )
-@settings(deadline=None)
 def test_any_lines_cut_anywhere_come_out_whole(lines: list[bytes], end: bytes, data: Any) -> None:
     stream = b"".join(line + end for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
@@ -90,7 +89,7 @@ def test_lines_are_bytes_whatever_the_chunks_are(of: Any) -> None:
     assert {type(line) for line in lines} == {bytes}
 
 
-@pytest.mark.parametrize("size", [65535, 65536, 65537, 1024 * 1024])
+@pytest.mark.table("size", [65535, 65536, 65537, 1024 * 1024])
 def test_lines_around_the_size_of_a_pipe_come_out_whole(size: int) -> None:
     """Fault 12, as a server writes it and a pipe cuts it."""
     line = bytes(range(32, 127)) * (size // 95 + 1)
@@ -102,8 +101,8 @@ def test_lines_around_the_size_of_a_pipe_come_out_whole(size: int) -> None:
 # --- the cap
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
-@pytest.mark.parametrize("cut", [1, 3, 100])
+@pytest.mark.table("end", [b"\n", b"\r\n", b""])
+@pytest.mark.table("cut", [1, 3, 100])
 def test_the_cap_counts_one_line_without_its_end(end: bytes, cut: int) -> None:
     def cut_up(stream: bytes) -> list[bytes]:
         return [stream[i : i + cut] for i in range(0, len(stream), cut)]
@@ -118,7 +117,7 @@ def test_the_cap_counts_one_line_without_its_end(end: bytes, cut: int) -> None:
         assert overflowed
 
 
-@pytest.mark.parametrize("chunk_size", [1, 7, 4096, 1 << 20])
+@pytest.mark.table("chunk_size", [1, 7, 4096, 1 << 20])
 def test_what_came_before_a_flood_is_given_out(chunk_size: int) -> None:
     """Fault 12: a line over the cap ends the connection; the good frame in the same chunk is delivered."""
     stream = b'{"id":1}\n{"id":2}\n' + b"x" * 20_000 + b'\n{"id":3}\n'

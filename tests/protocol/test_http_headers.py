@@ -39,7 +39,7 @@ def test_a_schema_without_annotations_has_none() -> None:
     assert header_parameters({}) == header_parameters(obj(a={"type": "string"})) == ()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "schema",
     [
         obj(**{"x-mcp-header": {"type": "string"}}),
@@ -51,7 +51,7 @@ def test_what_only_looks_like_an_annotation_is_none(schema: dict[str, Any]) -> N
     assert header_parameters(schema) == ()
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a:b", "grün", "a\n", "a\t", 5, None, ["a"]])
+@pytest.mark.table("name", ["", "a b", "a:b", "grün", "a\n", "a\t", 5, None, ["a"]])
 def test_a_value_that_is_no_header_name_is_refused(name: Any) -> None:
     with pytest.raises(ValueError, match="is no header name"):
         header_parameters(obj(a={"type": "string", "x-mcp-header": name}))
@@ -62,13 +62,13 @@ def test_one_name_twice_is_refused_in_any_case() -> None:
         header_parameters(obj(a=REGION, b={"type": "string", "x-mcp-header": "REGION"}))
 
 
-@pytest.mark.parametrize("kind", ["number", "object", "array", "null", ["string"], None])
+@pytest.mark.table("kind", ["number", "object", "array", "null", ["string"], None])
 def test_only_strings_integers_and_booleans_may_have_one(kind: Any) -> None:
     with pytest.raises(ValueError, match="only a property"):
         header_parameters(obj(a={"type": kind, "x-mcp-header": "A"}))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "schema",
     [
         {"type": "string", "x-mcp-header": "A"},
@@ -107,7 +107,7 @@ def test_every_request_names_its_revision_and_method() -> None:
     assert headers == {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("method", "member"),
     [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri"), ("tasks/get", "taskId")],
 )
@@ -138,7 +138,7 @@ def test_an_argument_that_cannot_be_a_header_is_named() -> None:
 # --- values
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "text"),
     [
         ("", ""),
@@ -164,7 +164,7 @@ def test_a_value_is_plain_where_it_can_be(value: Any, text: str) -> None:
     assert encode_value(value) == text
 
 
-@pytest.mark.parametrize("value", [2**53, -(2**53), 1e300, 1.5, float("nan"), float("inf"), None, [], {}])
+@pytest.mark.table("value", [2**53, -(2**53), 1e300, 1.5, float("nan"), float("inf"), None, [], {}])
 def test_what_no_header_can_carry_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="cannot be a header"):
         encode_value(value)
@@ -185,7 +185,7 @@ def test_a_header_is_the_argument_that_it_was_made_of(value: Any) -> None:
     assert same_value(decode_value(encode_value(value)), value)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "value"),
     [
         ("plain", "plain"),
@@ -201,7 +201,7 @@ def test_what_is_not_quite_encoded_stands_for_itself(text: str, value: str) -> N
     assert decode_value(text) == value
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "text",
     [
         *("=?base64?SGVsbG8?=", "=?base64?SGVsbG8==?=", "=?base64?SGVs bG8=?=", "=?base64?SGVsbG8-?="),
@@ -213,7 +213,7 @@ def test_what_no_client_would_write_is_refused(text: str) -> None:
         decode_value(text)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("text", "value"),
     [
         *(("1", True), ("True", True), ("7.0", 7), ("", 0), ("+7", 7), (" 7", 7), ("\u0667", 7), ("x", 7)),
@@ -227,7 +227,7 @@ def test_another_value_is_another(text: str, value: Any) -> None:
 # --- challenges
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("values", "challenges"),
     [
         (["Bearer"], [{"scheme": "Bearer"}]),

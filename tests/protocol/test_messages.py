@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from trio_mcp.errors import ProtocolError, RequestError
 from trio_mcp.protocol.messages import (
     SHORT,
@@ -47,7 +48,7 @@ def read_one(data: bytes) -> dict[str, Any]:
 # --- reading a line
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "expected"),
     [
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', {"id": 1, "result": b"{}"}),
@@ -72,7 +73,7 @@ def test_a_line_is_read_with_its_contents_undecoded(data: bytes, expected: dict[
     assert read_one(data) == expected
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "expected"),
     [
         (BOM + b'{"id":1,"result":{}}', {"id": 1, "result": b"{}"}),
@@ -110,7 +111,7 @@ def test_a_batch_is_unpacked() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data",
     [
         b"", b" ", b"\r", b"\x00", BOM, b"\xff\xfe", b"hello", b"[INFO] ready", b"5", b'"text"', b"null", b"true",
@@ -130,7 +131,7 @@ def test_a_line_that_is_no_message_is_a_protocol_error(data: bytes) -> None:
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "is_answer"),
     [
         (b'{"id":1,"result":{}}', True),
@@ -167,7 +168,7 @@ any_bytes = st.binary(max_size=60) | jsonish | messagish
 
 
 @given(any_bytes)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 @example(b'{"id":NaN,"method":"m"}')
 @example(b'{"id":1e999,"result":NaN}')
 def test_any_bytes_give_messages_or_a_protocol_error(data: bytes) -> None:
@@ -187,7 +188,7 @@ def test_any_bytes_give_messages_or_a_protocol_error(data: bytes) -> None:
 
 
 @given(any_bytes)
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 @example(b'{"code":NaN,"message":"x"}')
 @example(b'{"code":1e999,"message":"x"}')
 @example(b'{"code":-1e999}')
@@ -227,7 +228,7 @@ def refuses(data: bytes) -> bool:
 # --- decoding and encoding
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "value"),
     [
         (b"9007199254740993", 2**53 + 1),
@@ -252,7 +253,7 @@ def test_nan_is_decoded() -> None:
     assert math.isnan(decode_json(b"NaN"))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data", [b"", b"{", b"9" * 4301, b"[" * 100_000, b"1 2", b"\xff", b"'a'"], ids=lambda d: ascii(d)[:20]
 )
 def test_what_is_no_json_is_a_protocol_error(data: bytes) -> None:
@@ -271,7 +272,6 @@ wide_values = st.recursive(
 
 
 @given(wide_values)
-@settings(deadline=None)
 def test_reencoding_keeps_what_was_decoded(value: Any) -> None:
     """NaN and lone surrogates included; by repr, since NaN equals nothing."""
     data = reencode_json(value)
@@ -294,7 +294,7 @@ def _without_pairs(value: Any) -> Any:
 # --- errors
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("data", "code", "message", "payload"),
     [
         (b'{"code":-32601,"message":"no"}', -32601, "no", None),
@@ -314,7 +314,7 @@ def test_an_error_is_read(data: bytes, code: int, message: str, payload: Any) ->
     assert (error.code, error.message, error.data) == (code, message, payload)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data",
     [
         b"{}", b"[]", b"null", b"5", b'"boom"', b"{", b'{"message":"x"}', b'{"code":"1"}', b'{"code":null}',
@@ -338,7 +338,7 @@ def parsed(line: bytes) -> Any:
     return json.loads(line.decode())
 
 
-@pytest.mark.parametrize("method", ["tools/call", "ping", 'quo"te', "back\\slash", "line\nend\r", "\u2028é"])
+@pytest.mark.table("method", ["tools/call", "ping", 'quo"te', "back\\slash", "line\nend\r", "\u2028é"])
 def test_requests_and_notifications_are_one_line_each(method: str) -> None:
     """Connection.request takes any method."""
     envelope = {"jsonrpc": "2.0", "method": method}
@@ -376,7 +376,7 @@ def test_a_long_result_is_kept_without_a_copy_and_reads_the_same(size: int) -> N
     assert decode_json(line.result_kept) == "x" * size
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data",
     [
         b'{"id":1}',
@@ -392,7 +392,7 @@ def test_only_a_result_with_a_whole_number_and_nothing_else_is_a_plain_answer(da
     assert not line.is_plain_answer
 
 
-@pytest.mark.parametrize("id_", [0, 7, 2**70, "a", 'q"\n', ""])
+@pytest.mark.table("id_", [0, 7, 2**70, "a", 'q"\n', ""])
 def test_answers_are_one_line_each(id_: Any) -> None:
     envelope = {"jsonrpc": "2.0", "id": id_}
     assert parsed(answer_line(id_, b"{}")) == {**envelope, "result": {}}
@@ -409,7 +409,6 @@ def test_an_answer_can_be_written_for_any_id_that_can_be_read() -> None:
 
 
 @given(st.integers(1, 10**12), st.dictionaries(st.text(), st.text(), max_size=3))
-@settings(deadline=None)
 def test_what_is_written_is_read_again(id_: int, params: dict[str, str]) -> None:
     encoded = encode_json(params)
     line = request_line(id_, "tools/call", encoded).removesuffix(b"\n")
@@ -428,7 +427,7 @@ CUT = [
 ]
 
 
-@pytest.mark.parametrize("text", CUT)
+@pytest.mark.table("text", CUT)
 def test_an_answer_cut_anywhere_is_never_taken_for_another(text: str) -> None:
     """Its own call fails, or nobody's: never the call 7 for the answer 71."""
     data = text.encode()
@@ -447,7 +446,7 @@ def test_an_answer_nested_too_deep_is_known_by_its_id() -> None:
     assert salvage_answer_id(data) == "71"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "data",
     [
         b"", b"hello", b'{"id":7}', b'{"jsonrpc":"2.0","id":7}', b'{"id":7,"result":{',
@@ -462,9 +461,7 @@ def test_what_was_no_answer_has_no_id_to_salvage(data: bytes) -> None:
     assert salvage_answer_id(data) is None
 
 
-@pytest.mark.parametrize(
-    "filler", [b'\\"', b'\\"a\\": ', b"\\\\", b"[", b'"', b'","', b"\\", b" ", b"x ", b":", b'\n"']
-)
+@pytest.mark.table("filler", [b'\\"', b'\\"a\\": ', b"\\\\", b"[", b'"', b'","', b"\\", b" ", b"x ", b":", b'\n"'])
 def test_salvaging_is_linear_in_the_line(filler: bytes) -> None:
     """A cut-off JSON text inside JSON has an escaped quote every few bytes. Quadratic takes minutes."""
     data = b'{"jsonrpc":"2.0","id":71,"result":{"text":"' + filler * (150_000 // len(filler))
@@ -473,7 +470,7 @@ def test_salvaging_is_linear_in_the_line(filler: bytes) -> None:
     assert time.perf_counter() - started < 2
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "line",
     [
         b'{"jsonrpc":"2.0","id":7,"result":[' + b"1," * 100_000 + b"!]}",

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.depth import examples
 from trio_mcp.protocol.pending import PendingTable, as_number
 
 
@@ -54,7 +55,7 @@ def test_an_id_may_come_back_as_another_type(of: Any) -> None:
     assert len(table) == 1
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "id_",
     [
         None,
@@ -84,7 +85,7 @@ def test_an_id_that_was_never_given_out_resolves_nobody(id_: Any) -> None:
     assert (len(table), table.late) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("id_", "number"),
     [(7, 7), ("7", 7), (7.0, 7), (0, 0), ("0", 0), ("seven", None), (None, None), ([7], None), (b"7", None)],
     ids=repr,
@@ -181,7 +182,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert self.table.late == self.late
 
 
-AnyOrder.TestCase.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+AnyOrder.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30)
 TestAnyOrderOfEvents = AnyOrder.TestCase
 
 

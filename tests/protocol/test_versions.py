@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.depth import examples
 from trio_mcp.protocol.negotiation import (
     ERAS,
     Agreed,
@@ -217,14 +218,14 @@ AUTO = {
 }
 
 
-@pytest.mark.parametrize("remembered", [None, "modern"])
-@pytest.mark.parametrize("script", AUTO.values(), ids=AUTO.keys())
+@pytest.mark.table("remembered", [None, "modern"])
+@pytest.mark.table("script", AUTO.values(), ids=AUTO.keys())
 def test_auto_takes_what_is_positively_modern_and_else_legacy(script: Any, remembered: Any) -> None:
     """Faults 21 and 22. A remembered modern era changes nothing: the server may have been replaced."""
     play("auto", remembered, script)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "answer",
     [
         *[fails_discover(code) for code in (-32700, -32600, -32601, -32602, -32603, -32000, -32001)],
@@ -249,8 +250,8 @@ def test_whatever_is_not_positively_modern_is_legacy(answer: Any) -> None:
     play("auto", None, [(BEGIN, Discover(MODERN)), (answer, Initialize(NEWEST)), (IS_LEGACY, LEGACY_AGREED)])
 
 
-@pytest.mark.parametrize("code", [-32020, -32021])
-@pytest.mark.parametrize("protocol", ["auto", "modern", MODERN])
+@pytest.mark.table("code", [-32020, -32021])
+@pytest.mark.table("protocol", ["auto", "modern", MODERN])
 def test_a_recognised_modern_error_is_surfaced_and_never_falls_back(code: int, protocol: str) -> None:
     refused = Refused(f"server/discover failed: needs sampling (code {code})")
     play(
@@ -304,14 +305,14 @@ NOT_MODERN = "the server speaks no modern protocol revision"
 ONLY_LEGACY = f"no common protocol revision: the server speaks {NEWEST}, this client {MODERN}"
 
 
-@pytest.mark.parametrize("protocol", ["modern", MODERN])
-@pytest.mark.parametrize("remembered", [None, "modern", "legacy"])
+@pytest.mark.table("protocol", ["modern", MODERN])
+@pytest.mark.table("remembered", [None, "modern", "legacy"])
 def test_modern_still_discovers(protocol: str, remembered: Any) -> None:
     play(protocol, remembered, [(BEGIN, Discover(MODERN)), (SILENT, WAIT), (IS_MODERN, MODERN_AGREED)])
 
 
-@pytest.mark.parametrize("protocol", ["modern", MODERN])
-@pytest.mark.parametrize(
+@pytest.mark.table("protocol", ["modern", MODERN])
+@pytest.mark.table(
     ("event", "decision"),
     [
         (fails_discover(-32601, "x"), Refused(f"{NOT_MODERN}: server/discover failed: x (code -32601)")),
@@ -329,12 +330,12 @@ def test_modern_never_falls_back(protocol: str, event: Any, decision: Decision) 
 # --- legacy
 
 
-@pytest.mark.parametrize("remembered", [None, "modern", "legacy"])
+@pytest.mark.table("remembered", [None, "modern", "legacy"])
 def test_legacy_skips_the_probe(remembered: Any) -> None:
     play("legacy", remembered, [(BEGIN, Initialize(NEWEST)), (SILENT, WAIT), (IS_LEGACY, LEGACY_AGREED)])
 
 
-@pytest.mark.parametrize("protocol", ["legacy", *LEGACY_VERSIONS])
+@pytest.mark.table("protocol", ["legacy", *LEGACY_VERSIONS])
 def test_legacy_is_never_started_again_and_never_probed(protocol: str) -> None:
     version = NEWEST if protocol == "legacy" else protocol
     play(protocol, None, [(BEGIN, Initialize(version)), (EXITS, Died())])
@@ -342,8 +343,8 @@ def test_legacy_is_never_started_again_and_never_probed(protocol: str) -> None:
     play(protocol, None, [(BEGIN, Initialize(version)), (fails_initialize(-32601), refused)])
 
 
-@pytest.mark.parametrize("version", LEGACY_VERSIONS)
-@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+@pytest.mark.table("version", LEGACY_VERSIONS)
+@pytest.mark.table("protocol", ["auto", "legacy"])
 def test_any_legacy_revision_is_accepted_in_the_answer(protocol: str, version: str) -> None:
     negotiation = Negotiation(protocol, "legacy")
     assert negotiation.begin() == Initialize(NEWEST)
@@ -351,8 +352,8 @@ def test_any_legacy_revision_is_accepted_in_the_answer(protocol: str, version: s
     assert decision == Agreed("legacy", version, SERVER_INFO, {"tools": {}}, None)
 
 
-@pytest.mark.parametrize("version", [UNKNOWN, MODERN, "", "2025-11-25 "])
-@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+@pytest.mark.table("version", [UNKNOWN, MODERN, "", "2025-11-25 "])
+@pytest.mark.table("protocol", ["auto", "legacy"])
 def test_another_revision_in_the_answer_is_refused(protocol: str, version: str) -> None:
     negotiation = Negotiation(protocol, "legacy")
     negotiation.begin()
@@ -362,13 +363,13 @@ def test_another_revision_in_the_answer_is_refused(protocol: str, version: str) 
     assert OLDEST in decision.reason
 
 
-@pytest.mark.parametrize(("pinned", "answered"), list(itertools.permutations(LEGACY_VERSIONS, 2)))
+@pytest.mark.table(("pinned", "answered"), list(itertools.permutations(LEGACY_VERSIONS, 2)))
 def test_a_pinned_legacy_revision_alone_is_accepted(pinned: str, answered: str) -> None:
     refused = Refused(f"no common protocol revision: the server speaks {answered}, this client {pinned}")
     play(pinned, None, [(BEGIN, Initialize(pinned)), (answers_initialize(initialized(answered)), refused)])
 
 
-@pytest.mark.parametrize("result", [{}, [], None, "x", {"protocolVersion": 1}, {"protocolVersion": None}])
+@pytest.mark.table("result", [{}, [], None, "x", {"protocolVersion": 1}, {"protocolVersion": None}])
 def test_an_answer_to_initialize_without_a_revision_is_refused(result: Any) -> None:
     refused = Refused("initialize was answered without a protocolVersion")
     play("legacy", None, [(BEGIN, Initialize(NEWEST)), (answers_initialize(result), refused)])
@@ -419,7 +420,7 @@ REMEMBERED_LEGACY = {
 }
 
 
-@pytest.mark.parametrize("script", REMEMBERED_LEGACY.values(), ids=REMEMBERED_LEGACY.keys())
+@pytest.mark.table("script", REMEMBERED_LEGACY.values(), ids=REMEMBERED_LEGACY.keys())
 def test_what_is_remembered_as_legacy_is_spared_the_probe(script: Any) -> None:
     play("auto", "legacy", script)
 
@@ -427,7 +428,7 @@ def test_what_is_remembered_as_legacy_is_spared_the_probe(script: Any) -> None:
 # --- what a server says of itself
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("more", "expected"),
     [
         ({}, ({}, None)),
@@ -448,7 +449,7 @@ def test_a_modern_server_is_described_by_its_meta(more: Any, expected: Any) -> N
     assert decision == Agreed("modern", MODERN, expected[0], {"tools": {}}, expected[1])
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("more", "expected"),
     [
         ({}, Agreed("legacy", NEWEST, {}, {}, None)),
@@ -472,7 +473,7 @@ def test_empty_capabilities_may_be_an_array() -> None:
     assert decision == Agreed("modern", MODERN, {}, {}, None)
 
 
-@pytest.mark.parametrize("protocol", ["", "AUTO", UNKNOWN, "2025-11-26"])
+@pytest.mark.table("protocol", ["", "AUTO", UNKNOWN, "2025-11-26"])
 def test_an_unknown_protocol_is_a_value_error(protocol: str) -> None:
     with pytest.raises(ValueError, match="unknown protocol"):
         Negotiation(protocol, None)
@@ -635,7 +636,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert Discover not in kinds
 
 
-AnyOrder.TestCase.settings = settings(deadline=None, max_examples=200, stateful_step_count=25)
+AnyOrder.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=25)
 TestAnyOrderOfEvents = AnyOrder.TestCase
 
 
@@ -648,7 +649,7 @@ TestAnyOrderOfEvents = AnyOrder.TestCase
         max_size=8,
     ),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_server_that_reacts_at_all_is_settled_within_a_few_steps(
     protocol: str, remembered: Any, reactions: list[Any]
 ) -> None:

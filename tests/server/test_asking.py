@@ -75,7 +75,7 @@ async def test_a_legacy_client_may_be_asked_for_its_model() -> None:
         assert text_of(await client.take()) == "42"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("name", "capabilities", "what"),
     [
         ("greet", {}, "elicitation"),
@@ -92,7 +92,7 @@ async def test_what_a_legacy_client_does_not_offer_is_an_error_result(
         assert text_of(answer) == f"the client does not offer {what}"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("answer", "text"),
     [
         ({"error": {"code": -1, "message": "User rejected"}}, "User rejected (code -1)"),

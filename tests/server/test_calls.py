@@ -129,7 +129,7 @@ async def test_a_modern_call_logs_nothing_unless_it_asks_and_then_from_its_level
         assert await levels_heard(client, "modern") == []
 
 
-@pytest.mark.parametrize("level", [None, "loud", 7, ["debug"]])
+@pytest.mark.table("level", [None, "loud", 7, ["debug"]])
 async def test_a_modern_level_that_is_none_asks_for_nothing(level: Any) -> None:
     async with raw(chat) as client:
         assert await levels_heard(client, "modern", meta={"logLevel": level}) == []

@@ -52,8 +52,8 @@ async def test_a_modern_client_needs_no_handshake() -> None:
         }
 
 
-@pytest.mark.parametrize("method", ["tools/call", "tools/list", "server/discover", "subscriptions/listen"])
-@pytest.mark.parametrize(
+@pytest.mark.table("method", ["tools/call", "tools/list", "server/discover", "subscriptions/listen"])
+@pytest.mark.table(
     ("meta", "key"),
     [
         ({META_CAPABILITIES: {}}, META_VERSION),
@@ -81,8 +81,8 @@ async def test_missing_client_info_is_served() -> None:
         assert "result" in await client.request("tools/call", {"name": "nothing", "_meta": meta})
 
 
-@pytest.mark.parametrize("method", ["tools/call", "tools/list", "server/discover", "initialize", "nonsense"])
-@pytest.mark.parametrize("version", ["2027-01-01", "2025-11-25", "", "v999"])
+@pytest.mark.table("method", ["tools/call", "tools/list", "server/discover", "initialize", "nonsense"])
+@pytest.mark.table("version", ["2027-01-01", "2025-11-25", "", "v999"])
 async def test_an_unknown_revision_is_told_what_is_supported(method: str, version: str) -> None:
     async with raw() as client:
         error = (await client.modern(method, meta={"protocolVersion": version}))["error"]
@@ -90,7 +90,7 @@ async def test_an_unknown_revision_is_told_what_is_supported(method: str, versio
         assert error["data"] == {"supported": SUPPORTED, "requested": version}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "method", ["initialize", "ping", "logging/setLevel", "resources/list", "prompts/list", "tools", ""]
 )
 async def test_a_method_that_the_modern_era_does_not_have_is_not_found(method: str) -> None:
@@ -103,7 +103,7 @@ async def test_a_method_that_the_modern_era_does_not_have_is_not_found(method: s
 # --- the legacy era
 
 
-@pytest.mark.parametrize("wanted", LEGACY)
+@pytest.mark.table("wanted", LEGACY)
 async def test_initialize_agrees_on_the_revision_that_is_asked_for(wanted: str) -> None:
     async with raw() as client:
         assert (await client.initialize(wanted))["result"] == {
@@ -113,19 +113,19 @@ async def test_initialize_agrees_on_the_revision_that_is_asked_for(wanted: str) 
         }
 
 
-@pytest.mark.parametrize("wanted", ["2026-07-28", "1.0", ""])
+@pytest.mark.table("wanted", ["2026-07-28", "1.0", ""])
 async def test_initialize_offers_the_newest_legacy_revision_for_any_other(wanted: str) -> None:
     async with raw() as client:
         assert (await client.initialize(wanted))["result"]["protocolVersion"] == "2025-11-25"
 
 
-@pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 7}, {"protocolVersion": None}])
+@pytest.mark.table("params", [None, {}, {"protocolVersion": 7}, {"protocolVersion": None}])
 async def test_initialize_without_a_revision_is_invalid_params(params: Any) -> None:
     async with raw() as client:
         assert (await client.request("initialize", params))["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("method", ["tools/list", "tools/call", "logging/setLevel", "resources/list"])
+@pytest.mark.table("method", ["tools/list", "tools/call", "logging/setLevel", "resources/list"])
 async def test_before_initialize_a_request_without_metadata_is_told_what_it_lacks(method: str) -> None:
     async with raw(nothing) as client:
         error = (await client.request(method, {"name": "nothing"}))["error"]
@@ -146,7 +146,7 @@ async def test_a_legacy_result_has_nothing_of_the_modern_era() -> None:
         assert answer["result"] == {"content": [{"type": "text", "text": "hi"}]}
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/get", "completion/complete", "server/discover", ""])
+@pytest.mark.table("method", ["resources/list", "prompts/get", "completion/complete", "server/discover", ""])
 async def test_a_method_of_another_family_is_not_found(method: str) -> None:
     async with raw() as client:
         await client.initialize()
@@ -154,7 +154,7 @@ async def test_a_method_of_another_family_is_not_found(method: str) -> None:
         assert (error["code"], error["message"]) == (-32601, f"Method not found: {method}")
 
 
-@pytest.mark.parametrize("level", [None, "loud", 7, ["info"], "INFO"])
+@pytest.mark.table("level", [None, "loud", 7, ["info"], "INFO"])
 async def test_an_unknown_log_level_is_invalid_params(level: Any) -> None:
     async with raw() as client:
         await client.initialize()
@@ -205,8 +205,8 @@ async def test_an_unknown_tool_is_invalid_params_with_the_tables_text(era: str) 
         assert (caught.value.code, caught.value.message) == (-32602, 'unknown tool "nowhere"')
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(
+@pytest.mark.table("era", ERAS)
+@pytest.mark.table(
     ("arguments", "reason"),
     [([1], "it is an array"), ("{}", "it is a string"), (7, "it is a number"), (True, "it is a boolean")],
     ids=repr,
@@ -227,7 +227,7 @@ async def test_arguments_may_be_absent_or_null(arguments: dict[str, Any]) -> Non
         assert answer["result"]["content"] == []
 
 
-@pytest.mark.parametrize("name", [None, 7, {}, ["nothing"]])
+@pytest.mark.table("name", [None, 7, {}, ["nothing"]])
 async def test_a_name_that_is_no_string_is_invalid_params(name: Any) -> None:
     async with raw(nothing) as client:
         assert (await client.modern("tools/call", name=name))["error"]["code"] == -32602
@@ -340,7 +340,7 @@ async def test_a_subscription_to_nothing_of_this_server_is_acknowledged_and_sile
         assert await client.silent()
 
 
-@pytest.mark.parametrize("wanted", [None, [], "tools"])
+@pytest.mark.table("wanted", [None, [], "tools"])
 async def test_a_subscription_without_an_object_is_invalid_params(wanted: Any) -> None:
     async with raw() as client:
         assert (await client.modern("subscriptions/listen", notifications=wanted))["error"]["code"] == -32602

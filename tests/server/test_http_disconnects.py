@@ -117,6 +117,7 @@ async def _chat(served: Served, legacy: bool) -> tuple[int, str]:
     return len(reply.events), reply.events[-1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("legacy", [False, True], ids=["modern", "legacy"])
 async def test_who_reads_too_slowly_loses_news_and_never_the_answer(legacy: bool) -> None:
     async with serving(chatter) as served:

@@ -191,6 +191,7 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
             pass
 
 
+@pytest.mark.slow
 async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
     pieces = 20_000
 
@@ -257,7 +258,7 @@ async def test_only_so_many_streams_are_open() -> None:
         assert (await second.modern("subscriptions/listen", notifications={})).status == 503
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("method", "path", "status"),
     [
         ("GET", "/mcp", 405),
@@ -287,7 +288,7 @@ async def test_forms_of_web_pages_are_refused() -> None:
         assert (await line.ask("POST", b"{}", content_type="Application/JSON; charset=utf-8")).status == 400
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("options", "error"),
     [
         ({"path": "mcp"}, ValueError),

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.exposing import META
 from trio_mcp import ServerLimits
 from trio_mcp.server.features.table import FEATURES
@@ -182,17 +183,18 @@ BODIES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@pytest.mark.table(
     "fields", [(), MODERN, ("MCP-Protocol-Version: 2025-11-25",)], ids=["plain", "modern", "legacy"]
 )
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.table("name", BODIES)
 def test_a_body_that_is_wrong_costs_itself_alone(port: int, name: str, fields: tuple[str, ...]) -> None:
     status = status_of(exchange(port, request(BODIES[name], *fields), half=True))
     assert status == 200 or 400 <= status < 500
     is_well(port)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("name", "code", "id_"),
     [
         ("no JSON", -32700, None),
@@ -218,6 +220,7 @@ def test_a_body_that_is_no_message_is_told_so(port: int, name: str, code: int, i
     assert (status_of(said), answer["error"]["code"], answer.get("id")) == (400, code, id_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"NaN", b'"\\ud800"', b"{", b"]}}x"])
 def test_what_is_odd_and_long_is_refused_before_it_holds_up_everybody(end: bytes) -> None:
     """What msgspec does not read takes Python fifty times as long."""
@@ -288,7 +291,7 @@ REQUESTS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.table("name", REQUESTS)
 def test_a_request_that_is_wrong_costs_itself_alone(port: int, name: str) -> None:
     said = exchange(port, REQUESTS[name])
     assert not re.search(rb"HTTP/1\.[01] 5\d\d", said), said[:200]
@@ -344,8 +347,7 @@ headers = st.lists(
     max_size=6,
 )
 thrown = settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -79,7 +79,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
+@pytest.mark.table("case", REFUSALS)
 async def test_what_is_wrong_is_refused_in_the_order_of_the_specification(case: str) -> None:
     body, fields, status, code = REFUSALS[case]
     async with serving(echo) as served:
@@ -100,7 +100,7 @@ async def test_a_version_that_is_not_served_is_answered_with_those_that_are() ->
         assert reply.json["error"]["data"]["supported"] == discovered.result["supportedVersions"]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("arguments", "fields", "status"),
     [
         ({"region": "eu"}, {"mcp_param_region": "eu"}, 200),
@@ -300,6 +300,7 @@ async def test_a_tool_asks_in_rounds_and_the_state_belongs_to_the_caller() -> No
         assert last["content"][0]["text"] == "ada: []"
 
 
+@pytest.mark.slow
 async def test_our_own_client_does_everything_it_does_elsewhere() -> None:
     from trio_mcp import demo
 

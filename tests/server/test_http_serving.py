@@ -168,6 +168,7 @@ async def flood() -> str:
     return "x" * 30_000_000
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop() -> None:
     """Hypercorn shields its sends: a full socket would hold it until the client has read."""
     async with serving(flood, limits=ServerLimits(stop_grace=0.3)) as served:
@@ -178,6 +179,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_stop() -> None:
         await until(lambda: not served.nursery.child_tasks)
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_does_not_hold_up_a_cancel() -> None:
     async with serving(flood) as served:
         line = await served.connect()
@@ -248,7 +250,7 @@ def scope(path: str, method: str = "POST", **more: Any) -> dict[str, Any]:
     return {"type": "http", "method": method, "path": path, "headers": [(b"host", b"localhost")], **more}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("mounted", "status"),
     [
         ({"path": "/api/mcp", "root_path": "/api"}, 400),

@@ -73,7 +73,7 @@ async def test_a_session_has_an_id_that_nobody_guesses() -> None:
         assert reply.result == {}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("revision", "agreed"),
     [("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")],
 )
@@ -297,7 +297,7 @@ async def test_a_new_stream_takes_the_place_of_the_last() -> None:
         assert refused.status == 406
 
 
-@pytest.mark.parametrize("step", range(4))
+@pytest.mark.table("step", range(4))
 async def test_a_stream_that_is_replaced_while_it_sends_is_whole_and_loses_nothing(step: int) -> None:
     server = ToolServer("changing")
     app = asgi_app(server)
@@ -381,6 +381,7 @@ async def test_of_two_requests_of_one_id_in_a_batch_the_second_is_refused() -> N
         assert (await old.legacy("ping")).status == 200
 
 
+@pytest.mark.slow
 async def test_an_idle_session_ends_and_one_in_use_does_not() -> None:
     gate = Gate()
     async with serving(gate.wait, session_idle=0.3) as served:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 import trio
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,7 @@ def judge(found: list[dict[str, int]], soaking: Soak, requests: int) -> None:
     assert after["resident"] < half["resident"] * 1.1
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_of_many_requests_and_memory_is_flat() -> None:
     with soaked(2) as soaking, trio.fail_after(100):
         judge(await soak(soaking, 800, 40), soaking, 800)

@@ -135,6 +135,7 @@ async def workers(directory: Path) -> AsyncIterator[list[int]]:
                 await trio.to_thread.run_sync(process.wait)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_process_left")
 async def test_any_worker_serves_any_request_and_goes_on_with_anothers_call(tmp_path: Path) -> None:
     with trio.fail_after(100):

@@ -180,7 +180,7 @@ async def test_blocks_and_failures_pass_through_unchanged(eras: tuple[str, str])
         assert (silent.blocks, silent.is_error) == ((Text("mcp: tool returned an error"),), True)
 
 
-@pytest.mark.parametrize("structured", [b"null", b"[1.10]", b"7", b'"x"'])
+@pytest.mark.table("structured", [b"null", b"[1.10]", b"7", b'"x"'])
 async def test_a_legacy_client_gets_the_blocks_alone_where_structured_output_is_no_object(
     structured: bytes,
 ) -> None:
@@ -194,7 +194,7 @@ async def test_a_legacy_client_gets_the_blocks_alone_where_structured_output_is_
             assert result.structured_json == (structured if era == "modern" else None)
 
 
-@pytest.mark.parametrize("schema", [b'{"type":"array"}', b'{"anyOf":[]}', b'{"type":["object"]}'])
+@pytest.mark.table("schema", [b'{"type":"array"}', b'{"anyOf":[]}', b'{"type":["object"]}'])
 async def test_an_output_schema_that_is_no_object_is_listed_verbatim_to_modern_clients_alone(
     schema: bytes,
 ) -> None:

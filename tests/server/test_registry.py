@@ -62,7 +62,7 @@ async def test_without_instructions_none_are_sent() -> None:
             assert connection.server_info["version"] == "0"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("options", "error", "text"),
     [
         ({"name": 7}, TypeError, "name: expected str, got int"),
@@ -166,8 +166,8 @@ async def test_timeout_cap_and_wrap_are_not_applied() -> None:
 # --- pages
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, None])
+@pytest.mark.table("era", ERAS)
+@pytest.mark.table("size", [1, 2, 3, 5, 6, None])
 async def test_every_page_size_lists_every_tool_in_order(size: int | None, era: str) -> None:
     assert await names_of(serving(*"abcde", page_size=size), era) == list("abcde")
 
@@ -201,7 +201,7 @@ async def test_an_empty_listing_is_one_empty_page() -> None:
         assert (result["tools"], "nextCursor" in result) == ([], False)
 
 
-@pytest.mark.parametrize("cursor", ["", "never", 7, ["a"], {}])
+@pytest.mark.table("cursor", ["", "never", 7, ["a"], {}])
 async def test_a_cursor_that_never_was_is_invalid_params(cursor: Any) -> None:
     async with raw(server=serving(*"abc", page_size=1)) as client:
         assert (await client.modern("tools/list", cursor=cursor))["error"]["code"] == -32602
@@ -260,7 +260,7 @@ async def test_an_output_schema_whose_root_is_no_object_is_listed_in_the_modern_
         assert [entry["name"] for entry in legacy_list if "outputSchema" in entry] == ["add"]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("given", "listed"),
     [
         (b"{}", b'{"type":"object"}'),

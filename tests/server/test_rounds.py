@@ -114,7 +114,7 @@ def test_a_state_belongs_to_its_call() -> None:
         rounds.verify("other", rounds.sign("call", {}))
 
 
-@pytest.mark.parametrize("state", ["", ".", "x", "é\ud800", "a.b", ".".join(["QQ==", "0" * 64])])
+@pytest.mark.table("state", ["", ".", "x", "é\ud800", "a.b", ".".join(["QQ==", "0" * 64])])
 def test_anything_else_is_no_state(state: str) -> None:
     with pytest.raises(RequestError, match="requestState is not what this server gave"):
         RequestState(KEY, expiry=EXPIRY).verify("call", state)
@@ -235,7 +235,7 @@ async def test_a_state_is_no_good_for_another_tool() -> None:
         assert (await ask(client, {}, state, name="other"))["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("state", ["", "tampered", 7, {}, ["x"], True])
+@pytest.mark.table("state", ["", "tampered", 7, {}, ["x"], True])
 async def test_a_state_that_was_tampered_with_is_invalid_params_and_nothing_runs(state: Any) -> None:
     async with raw(greet) as client:
         assert (await ask(client, {}, state))["error"]["code"] == -32602

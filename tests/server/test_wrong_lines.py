@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import memory_stream_pair
 
+from tests.depth import examples
 from tests.exposing import Client, modern, raw, text_of
 from trio_mcp import ToolServer, tool
 from trio_mcp.server.streams import StreamService
@@ -31,7 +32,7 @@ async def lives(client: Client) -> bool:
     return (text_of(new), text_of(old)) == ("new", "old")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "line",
     [
         b"{",
@@ -53,7 +54,7 @@ async def test_bad_json_is_a_parse_error_without_an_id(line: bytes) -> None:
         assert await lives(client)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("line", "id_"),
     [
         ("{}", None),
@@ -83,10 +84,10 @@ async def test_what_is_no_request_is_invalid_and_told_by_its_id_where_it_has_one
         assert await lives(client)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "params", ["[]", "7", '"x"', "[1]", "true", '{"_meta":7}', '{"_meta":[]}', '{"_meta":"x"}'], ids=str
 )
-@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "server/discover"])
+@pytest.mark.table("method", ["initialize", "tools/list", "tools/call", "server/discover"])
 async def test_params_that_are_no_object_are_invalid_params(method: str, params: str) -> None:
     async with raw(echo) as client:
         await client.send(f'{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{params}}}\n'.encode())
@@ -95,14 +96,14 @@ async def test_params_that_are_no_object_are_invalid_params(method: str, params:
         assert await lives(client)
 
 
-@pytest.mark.parametrize("line", ["", " ", "\t", "\r"])
+@pytest.mark.table("line", ["", " ", "\t", "\r"])
 async def test_a_blank_line_says_nothing(line: str) -> None:
     async with raw(echo) as client:
         await client.send(line.encode() + b"\n")
         assert await client.silent()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "message",
     [
         {"method": "notifications/unknown"},
@@ -199,8 +200,8 @@ async def test_a_batch_is_answered_where_that_revision_was_agreed_on() -> None:
         assert await lives(client)
 
 
-@pytest.mark.parametrize("revision", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
-@pytest.mark.parametrize("batch", [BATCH, b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', b" [] \n"])
+@pytest.mark.table("revision", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
+@pytest.mark.table("batch", [BATCH, b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', b" [] \n"])
 async def test_a_batch_is_invalid_in_every_other_revision(batch: bytes, revision: str | None) -> None:
     async with raw(echo) as client:
         if revision is not None:
@@ -254,7 +255,7 @@ REQUESTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.binary(max_size=60), max_size=6))
 def test_any_bytes_leave_a_server_that_answers(chunks: list[bytes]) -> None:
     answers = served(b"\n".join(chunks))
@@ -262,7 +263,7 @@ def test_any_bytes_leave_a_server_that_answers(chunks: list[bytes]) -> None:
     assert all(("result" in answer) != ("error" in answer) for answer in answers if "method" not in answer)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(VALUES | REQUESTS, max_size=8))
 def test_any_json_leaves_a_server_that_answers(values: list[Any]) -> None:
     answers = served("\n".join(json.dumps(value) for value in values).encode())

@@ -62,7 +62,7 @@ async def test_progress_that_nobody_wants_is_a_no_op() -> None:
     assert await said(step) == "ok"
 
 
-@pytest.mark.parametrize("numbers", [(float("nan"), None), (float("inf"), None), (1, float("nan"))])
+@pytest.mark.table("numbers", [(float("nan"), None), (float("inf"), None), (1, float("nan"))])
 async def test_progress_that_json_cannot_say_is_a_value_error(numbers: Any) -> None:
     @tool
     async def odd(context: Context) -> None:
@@ -127,7 +127,7 @@ async def test_in_this_process_nobody_can_be_asked(asking: str, what: str) -> No
     assert result == ToolResult(f"the client does not offer {what}", is_error=True)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("method", "text"),
     [
         ("roots/list", "the client does not offer roots"),

@@ -93,7 +93,7 @@ def test_a_typed_dict_and_a_struct_are_forms() -> None:
     assert form_schema(Dict) == form_schema(Struct)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "kind", [Everything, list[int], dict[str, int], list[str], list, list[Number], Number, int | str, None, Any]
 )
 def test_a_field_that_no_form_can_have_is_a_type_error_that_names_it(kind: Any) -> None:
@@ -102,7 +102,7 @@ def test_a_field_that_no_form_can_have_is_a_type_error_that_names_it(kind: Any) 
         form_schema(form)
 
 
-@pytest.mark.parametrize("kind", [int, list[int], dict[str, int], str])
+@pytest.mark.table("kind", [int, list[int], dict[str, int], str])
 def test_what_has_no_fields_is_a_type_error(kind: Any) -> None:
     with pytest.raises(TypeError, match="schema: expected a class with fields"):
         form_schema(kind)
@@ -126,13 +126,13 @@ def test_any_other_answer_has_no_content(action: Any) -> None:
     assert read_answer({"action": action, "content": {"name": "Ada"}}, Form) == ElicitResult(action)
 
 
-@pytest.mark.parametrize("answer", [None, [], "accept", {}, {"action": None}, {"action": "maybe"}])
+@pytest.mark.table("answer", [None, [], "accept", {}, {"action": None}, {"action": "maybe"}])
 def test_what_is_no_answer_is_never_taken_for_one(answer: Any) -> None:
     with pytest.raises(ProtocolError, match="answered without an action"):
         read_answer(answer, Form)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("content", "reason"),
     [
         (None, "name: missing, but required"),

@@ -104,7 +104,7 @@ async def test_the_policy_is_that_of_every_tool() -> None:
     assert [(it.policy, it.origin) for it in imported.tools] == [(Policy(), "mcp")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("options", "text"),
     [
         ({"prefix": None}, "prefix: expected str, got NoneType"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trio_mcp.tools.naming import is_tool_name, provider_name, tool_name
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("server", "tool", "name"),
     [
         ("time", "get_current_time", "mcp__time__get_current_time"),
@@ -60,7 +60,7 @@ def test_long_tools_that_begin_alike_keep_different_names() -> None:
     assert tool_name("s", "x" * 80 + "1") != tool_name("s", "x" * 80 + "2")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "name",
     [
         "",

@@ -47,7 +47,7 @@ def test_a_policy_is_frozen_and_takes_only_keywords() -> None:
         Policy(5)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("field", "value", "error"),
     [
         ("timeout", "5", TypeError),

@@ -71,12 +71,12 @@ def test_a_remote_tool_says_where_it_comes_from() -> None:
     assert found.spec == spec(name="add.up", description="Adds numbers.\nAll of them.")
 
 
-@pytest.mark.parametrize("description", [None, "", 5])
+@pytest.mark.table("description", [None, "", 5])
 def test_without_a_description_there_is_one_sentence(description: Any) -> None:
     assert tool(description=description).description == "Tool add from the MCP server calc."
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("members", "title"),
     [
         ({"title": "A", "annotations": {"title": "B"}}, "A"),
@@ -89,7 +89,7 @@ def test_the_title_is_the_tools_own_or_its_annotations(members: dict[str, Any], 
     assert tool(**members).title == title
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("schema", "completed"),
     [
         ({"type": "object", "properties": {}}, {"type": "object", "properties": {}}),
@@ -111,7 +111,7 @@ def test_schemas_and_annotations_are_the_specs() -> None:
     assert found.annotations.idempotent_hint
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("annotations", "sequential"),
     [
         ({}, True),
@@ -136,7 +136,7 @@ def test_a_policy_replaces_the_one_before_and_changes_nothing_else() -> None:
     assert other != found
 
 
-@pytest.mark.parametrize("policy", [None, {"timeout": 3}, Policy])
+@pytest.mark.table("policy", [None, {"timeout": 3}, Policy])
 def test_a_policy_is_a_policy(policy: Any) -> None:
     with pytest.raises(TypeError, match=r"^policy: expected Policy"):
         tool().with_policy(policy)
@@ -159,7 +159,7 @@ def test_the_repr_shows_nothing_of_the_connection() -> None:
 # --- calling
 
 
-@pytest.mark.parametrize("arguments", [{"a": 1}, '{"a": 1}', b'{"a": 1}', None])
+@pytest.mark.table("arguments", [{"a": 1}, '{"a": 1}', b'{"a": 1}', None])
 async def test_arguments_go_to_the_connection_as_they_are(arguments: Any) -> None:
     connection = FakeConnection()
     found = remote_tool(spec(name="add.up"), connection, "calc")
@@ -208,8 +208,8 @@ async def test_invoke_gives_the_one_text() -> None:
     assert await tool(ToolResult()).invoke({}) == ""
 
 
-@pytest.mark.parametrize("method", ["call", "invoke"])
-@pytest.mark.parametrize(
+@pytest.mark.table("method", ["call", "invoke"])
+@pytest.mark.table(
     "error",
     [
         ServerStoppedError("calc", returncode=1),

@@ -79,7 +79,7 @@ async def test_a_wrapper_goes_on_with_a_call_of_the_same_tool(
         await through(wrapper)
 
 
-@pytest.mark.parametrize("value", [None, "text", {"content": []}])
+@pytest.mark.table("value", [None, "text", {"content": []}])
 async def test_a_wrapper_returns_a_result(value: Any) -> None:
     async def wrapper(call: ToolCall, proceed: Any) -> Any:
         return value

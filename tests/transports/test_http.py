@@ -121,6 +121,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_five_hundred_slow_calls_run_at_once(nursery: trio.Nursery, no_descriptor_left: None) -> None:
     """The server, in a process of its own, answers none before all have come."""
     process = await trio.lowlevel.open_process([sys.executable, "-c", SLOW], stdout=-1)

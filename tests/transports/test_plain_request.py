@@ -67,7 +67,7 @@ def test_whatever_is_written_is_read_by_h11_as_the_one_request_that_was_meant(
     assert written == (head or b"") + body
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("fields", "body"),
     [
         ([HOST, (b"a", b"b\r\nc: d")], b""),
@@ -95,7 +95,7 @@ def test_what_is_odd_is_left_to_h11(fields: list[tuple[bytes, bytes]], body: byt
     assert plain_request("POST", b"/", fields, body) is None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("method", "target"), [("HEAD", b"/"), ("post", b"/"), ("GET", b"/ HTTP/1.1\r\n"), ("GET", b"")]
 )
 def test_so_are_other_methods_and_targets(method: str, target: bytes) -> None:

@@ -322,7 +322,7 @@ async def test_a_failed_start_names_the_server_and_the_redacted_command() -> Non
     assert isinstance(error.__cause__, FileNotFoundError)
 
 
-@pytest.mark.parametrize("env", [None, {}, {"HOME": "/"}])
+@pytest.mark.table("env", [None, {}, {"HOME": "/"}])
 async def test_an_environment_without_path_is_named_as_the_likely_cause(env: dict[str, str] | None) -> None:
     hint = "the server's environment has no PATH; default_environment() is a start"
     assert str(await start_error(Server("time", command="no-such-server", env=env))).endswith(hint)

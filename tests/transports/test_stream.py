@@ -74,7 +74,7 @@ async def test_a_method_that_cannot_be_encoded_fails_and_tells_the_peer_nothing(
 # --- ids
 
 
-@pytest.mark.parametrize("id_", [1, "1", 1.0], ids=repr)
+@pytest.mark.table("id_", [1, "1", 1.0], ids=repr)
 async def test_an_id_that_comes_back_as_a_string_or_a_float_is_taken(id_: object) -> None:
     async with talking() as talk:
         call, _ = await talk.ask()
@@ -82,7 +82,7 @@ async def test_an_id_that_comes_back_as_a_string_or_a_float_is_taken(id_: object
         assert await call.outcome() == b'{"ok": true}'
 
 
-@pytest.mark.parametrize("id_", [0, 2, -1, "one", "", "01x", 1.5, "1" * 30, 10**30, True, "\u0661"], ids=repr)
+@pytest.mark.table("id_", [0, 2, -1, "one", "", "01x", 1.5, "1" * 30, 10**30, True, "\u0661"], ids=repr)
 async def test_an_unknown_id_is_counted_and_costs_nobody_anything(id_: object) -> None:
     async with talking() as talk:
         call, request = await talk.ask()
@@ -115,7 +115,7 @@ async def test_a_late_answer_is_dropped_and_the_next_call_is_not_given_it() -> N
         assert talk.transport.statistics().late_answers == 1
 
 
-@pytest.mark.parametrize("id_", [b'"id":null,', b"", b'"id":{},', b'"id":true,'])
+@pytest.mark.table("id_", [b'"id":null,', b"", b'"id":{},', b'"id":true,'])
 async def test_an_error_without_a_usable_id_is_that_of_the_one_call_in_flight(id_: bytes) -> None:
     async with talking() as talk:
         call, _ = await talk.ask()
@@ -186,7 +186,7 @@ MALFORMED: list[tuple[bytes, type[MCPError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "error"), MALFORMED, ids=[repr(line[:60]) for line, _ in MALFORMED])
+@pytest.mark.table(("line", "error"), MALFORMED, ids=[repr(line[:60]) for line, _ in MALFORMED])
 async def test_a_malformed_answer_fails_its_call_and_no_other(line: bytes, error: type[MCPError]) -> None:
     async with talking() as talk:
         (call, _), (other, request) = await talk.ask(), await talk.ask()
@@ -199,7 +199,7 @@ async def test_a_malformed_answer_fails_its_call_and_no_other(line: bytes, error
 WIDE = [b'{"a":NaN}', b'"\\ud800"', b'"\xff\xfe"', b"[-Infinity,1e999]", b"null", b'"\xe2\x80\xa8\xc2\x85"']
 
 
-@pytest.mark.parametrize("result", WIDE, ids=repr)
+@pytest.mark.table("result", WIDE, ids=repr)
 async def test_what_only_a_wide_reader_reads_is_an_answer_all_the_same(result: bytes) -> None:
     async with talking() as talk:
         call, _ = await talk.ask()
@@ -207,7 +207,7 @@ async def test_what_only_a_wide_reader_reads_is_an_answer_all_the_same(result: b
         assert isinstance(await call.outcome(), bytes)
 
 
-@pytest.mark.parametrize("cut", [b'\\"', b'"', b"\\\\", b"[", b'{"a":', b"\\"], ids=repr)
+@pytest.mark.table("cut", [b'\\"', b'"', b"\\\\", b"[", b'{"a":', b"\\"], ids=repr)
 async def test_a_long_answer_that_was_cut_off_does_not_hold_the_reader(cut: bytes) -> None:
     """The remains are searched for an id, in linear time: a server killed in the middle of a text is usual."""
     line = b'{"jsonrpc":"2.0","id":1,"result":{"text":"' + cut * 5_000
@@ -332,6 +332,7 @@ async def test_a_request_is_a_checkpoint() -> None:
         talk.nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_ten_thousand_calls_in_flight_all_get_their_own_answer() -> None:
     async with talking(limit=30) as talk:
         calls = {f"m{number}": talk.start(f"m{number}") for number in range(10_000)}

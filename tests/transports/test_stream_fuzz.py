@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
+from tests.depth import examples
 from tests.far_end import talking
 from trio_mcp.errors import MCPError
 
@@ -78,7 +79,7 @@ async def survives(sent: list[bytes], cut: int) -> None:
         assert talk.transport.statistics().in_flight == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(sent=st.lists(lines(), max_size=6), cut=st.integers(0, 200))
 def test_any_lines_leave_the_reader_alive_and_cost_at_most_the_calls_that_they_name(
     sent: list[bytes], cut: int
@@ -86,6 +87,6 @@ def test_any_lines_leave_the_reader_alive_and_cost_at_most_the_calls_that_they_n
     trio.run(survives, sent, cut)
 
 
-@pytest.mark.parametrize("line", [b'{"id":1,"error":{"code":1e999}}', b'{"id":true,"result":1}', b'[{"id":1}]'])
+@pytest.mark.table("line", [b'{"id":1,"error":{"code":1e999}}', b'{"id":true,"result":1}', b'[{"id":1}]'])
 async def test_what_fuzzing_has_found(line: bytes) -> None:
     await survives([line], 5)

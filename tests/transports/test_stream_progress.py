@@ -76,7 +76,7 @@ async def test_progress_runs_in_the_task_that_called() -> None:
             await talk.peer.send(step(1), answer(await talk.peer.take()))
 
 
-@pytest.mark.parametrize("token", [7, "7", 7.0], ids=repr)
+@pytest.mark.table("token", [7, "7", 7.0], ids=repr)
 async def test_a_token_that_comes_back_as_a_string_or_a_float_is_taken(token: object) -> None:
     async with talking() as talk:
         steps = Steps()
@@ -86,7 +86,7 @@ async def test_a_token_that_comes_back_as_a_string_or_a_float_is_taken(token: ob
         assert len(steps.seen) == 1
 
 
-@pytest.mark.parametrize("token", [0, 8, "", "seven", None, True, [7], {}, 1e300], ids=repr)
+@pytest.mark.table("token", [0, 8, "", "seven", None, True, [7], {}, 1e300], ids=repr)
 async def test_a_token_that_is_not_ours_reaches_nobody(token: object) -> None:
     async with talking() as talk:
         steps = Steps()

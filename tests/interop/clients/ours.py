@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import trio
@@ -75,4 +76,4 @@ async def main(mode: str, command: str, *args: str) -> Wire:
     return report
 
 
-print(json.dumps(trio.run(main, *sys.argv[1:])))
+print(json.dumps(trio.run(partial(main, *sys.argv[1:]))))
