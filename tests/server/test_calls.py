@@ -221,7 +221,7 @@ async def test_a_tool_that_ends_the_program_has_failed_and_ends_nothing(era: str
         sys.exit("no such option")
 
     for function in (leave, leave_from_a_task, leave_from_a_thread):
-        assert await failure(function, era=era) == "no such option"
+        assert await failure(function, era=era) == "SystemExit: no such option"
 
 
 async def test_an_interrupt_in_a_tool_ends_the_server_as_ever() -> None:

@@ -229,7 +229,7 @@ async def test_a_failing_tool_tells_its_text_and_nothing_of_the_inside_goes_out(
         line = await served.connect()
         reply = await line.modern("tools/call", name="fail", arguments={})
         assert reply.result["isError"] is True
-        assert reply.result["content"][0]["text"] == "no such street"
+        assert reply.result["content"][0]["text"] == "ValueError: no such street"
         server.page = None  # type: ignore[assignment,method-assign]  # what nobody has foreseen
         broken = await line.modern("tools/list")
         assert broken.json["error"] == {"code": -32603, "message": "internal error"}
