@@ -224,27 +224,22 @@ class Unauthorized(MCPError):  # noqa: N818 - HTTP's own word for it
 
 
 class FailedResult(Protocol):
-    """What a `ToolError` has of the tool's result; a `ToolResult` is one."""
+    """The members of a `ToolResult` that a `ToolError` has at hand.
+
+    `blocks` are its content blocks, `content` their text, `structured` and `structured_json` the structured output
+    decoded and as the server sent it, `meta` the `_meta`.
+    """
 
     @property
-    def blocks(self) -> Sequence[Any]:
-        """The content blocks."""
-
+    def blocks(self) -> Any: ...  # a tuple; pyright sees the converter of `ToolResult.blocks` instead
     @property
-    def content(self) -> str:
-        """The text of the blocks."""
-
+    def content(self) -> str: ...
     @property
-    def structured(self) -> Any:
-        """The structured output, decoded."""
-
+    def structured(self) -> Any: ...
     @property
-    def structured_json(self) -> bytes | None:
-        """The structured output as the server sent it."""
-
+    def structured_json(self) -> bytes | None: ...
     @property
-    def meta(self) -> dict[str, Any] | None:
-        """The `_meta` of the result."""
+    def meta(self) -> dict[str, Any] | None: ...
 
 
 class ToolError(MCPError):

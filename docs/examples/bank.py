@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import trio
 
-from trio_mcp import ToolServer, serve_stdio, tool
+from trio_mcp import ToolError, ToolServer, serve_stdio, tool
 
 balances = {"household": 250}
 
@@ -28,14 +28,14 @@ async def balance(account: str) -> Balance:
 async def pay(account: str, amount: int, to: str) -> str:
     """Pay somebody from an account."""
     if amount > _look_up(account):
-        raise ValueError(f"{account} has only {balances[account]}")
+        raise ToolError(f"{account} has only {balances[account]}")
     balances[account] -= amount
     return f"paid {amount} to {to}"
 
 
 def _look_up(account: str) -> int:
     if account not in balances:
-        raise ValueError(f"there is no account {account}")
+        raise ToolError(f"there is no account {account}")
     return balances[account]
 
 

@@ -32,23 +32,20 @@ _ids = itertools.count(1)
 
 
 class AgentLike(Protocol):
-    """An agent as `add_agent` takes it: an `Agent`, or any object with these members."""
+    """An agent as `add_agent` takes it: an `Agent`, or any object with these members.
+
+    `name` is the name of its tool, `run` an async function of the prompt, `tools` the tools that it uses, and
+    `wrap` the wrappers around each call of these tools by a client.
+    """
 
     @property
-    def name(self) -> str:
-        """The name of its tool."""
-
+    def name(self) -> str: ...
     @property
-    def tools(self) -> Iterable[Tool]:
-        """The tools that it uses, which are published beside it."""
-
+    def run(self) -> Callable[[str], Awaitable[Any]]: ...
     @property
-    def wrap(self) -> Iterable[Wrapper]:
-        """The wrappers around each call of these tools."""
-
+    def tools(self) -> Iterable[Tool]: ...
     @property
-    def run(self) -> Callable[[str], Awaitable[Any]]:
-        """An async function of the prompt."""
+    def wrap(self) -> Iterable[Wrapper]: ...
 
 
 def _as_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:

@@ -17,10 +17,12 @@ from .tool import Tool, ToolCaller, imported_tool
 
 
 class ToolSource(ToolCaller, Protocol):
-    """A connection, as far as an import needs it."""
+    """A connection, as far as an import needs it.
 
-    async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
-        """The server's list now, over all pages: a tool as listed, or why it cannot be used, for each entry."""
+    `list_specs` gives the server's list now, over all pages: each entry as listed, or why it cannot be used.
+    """
+
+    async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]: ...
 
 
 @frozen

@@ -25,7 +25,7 @@ Arguments = Mapping[str, Any] | str | bytes | bytearray | memoryview | None
 
 
 class ToolCaller(Protocol):
-    """A connection, as far as a server's tool needs it."""
+    """A connection, as far as a server's tool needs it: `name` is the server's own name for the tool."""
 
     async def call_tool(
         self,
@@ -34,8 +34,7 @@ class ToolCaller(Protocol):
         *,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> ToolResult:
-        """Call the tool that the server calls `name`."""
+    ) -> ToolResult: ...
 
 
 class _Run(Protocol):
@@ -62,8 +61,8 @@ class Tool:
     _run: _Run = field(repr=False, hash=False)
     policy: Policy = NO_POLICY
     function: Callable[..., Any] | None = field(default=None, repr=False)
-    _origin: str = field(default="mcp", repr=False)
-    _render: Render = field(default="content", repr=False)
+    _origin: str = field(default="mcp", repr=False, alias="origin")
+    _render: Render = field(default="content", repr=False, alias="render")
 
     @property
     def title(self) -> str | None:
