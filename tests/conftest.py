@@ -7,6 +7,7 @@ own leaks.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -41,6 +42,12 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
         return None  # pytest's own way
     setattr(collector.obj, name, tabled)  # the item looks its function up again
     return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=tabled)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what pytest and the tests themselves hold: it would look through that often."""
+    gc.collect()
+    gc.freeze()
 
 
 def open_descriptors() -> dict[int, str]:
