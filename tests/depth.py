@@ -1,6 +1,6 @@
 """How many examples a property is tried with: few while one works, the full number in `.ci/run`.
 
-    python -m pytest -m hypothesis --hypothesis-profile=thorough
+    python -m pytest -m "hypothesis or slow" --hypothesis-profile=thorough
 
 conftest.py makes "quick" the default. A property that wants more or fewer examples than others names the number
 of a thorough run: `@settings(max_examples=examples(500))`.
@@ -22,6 +22,11 @@ def register() -> None:
     settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
     settings.register_profile("quick", deadline=None, max_examples=QUICK)
     settings.load_profile("quick")
+
+
+def is_thorough() -> bool:
+    """Whether the thorough profile holds."""
+    return settings().max_examples >= THOROUGH
 
 
 def examples(thorough: int) -> int:

@@ -8,6 +8,7 @@ It must not start a thread: a process that forks has one.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -68,6 +69,7 @@ def main() -> None:
     """Serve until the socket is closed."""
     for name in IMPORTED:
         import_module(f"trio_mcp.cli.{name}")
+    gc.freeze()  # a run that ends would look through all that is imported, and copy it by that
     signal.signal(signal.SIGCHLD, reap)
     with socket.socket(fileno=int(sys.argv[1])) as source:
         for request, (*streams, told) in requests(source):

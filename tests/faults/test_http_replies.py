@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import trio
+from trio.testing import MockClock
 
 from tests.http_peer import Exchange, content, start_peer
 from tests.raw_http import Line, listen
@@ -317,9 +318,10 @@ async def test_no_other_redirect_is_followed(nursery: trio.Nursery, status: str,
 # --- fault 37: no hidden timeout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_first_byte_after_seven_seconds_is_waited_for(nursery: trio.Nursery, era: str) -> None:
+async def test_a_first_byte_after_seven_seconds_is_waited_for(
+    nursery: trio.Nursery, era: str, fast_clock: MockClock
+) -> None:
     peer = await start_peer(nursery, era)
 
     async def slow(exchange: Exchange) -> None:
