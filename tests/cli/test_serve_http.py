@@ -60,6 +60,7 @@ def test_it_says_where_it_listens_and_serves_there(address: str) -> None:
         assert call(port, "echo", arguments={"text": "hi"})["result"]["content"][0]["text"] == "hi"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_exit_code_0_and_no_traceback(number: signal.Signals) -> None:
     with served("--http", "0") as (process, port):
