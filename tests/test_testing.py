@@ -94,6 +94,7 @@ async def test_a_server_with_bad_manners_still_works(kind: Misbehaviour, env: di
                 assert len(connection.stderr_tail) == 64 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "returncode", "reason"),
     [("dies on call", 3, "exited with status 3"), ("closes its output", None, "closed its output")],

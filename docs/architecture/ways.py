@@ -87,9 +87,7 @@ WAYS = (
             Station("server/http/modern.py", "Modern.post", "compares headers and body, counts the load"),
             Station("server/dispatch.py", "Dispatcher.begin_checked", "looks the method up in the table"),
             Station("tools/tool.py", "Tool.run", "runs the tool, wherever it is"),
-            Station(
-                "functions/local_tool.py", "FunctionRun.__call__", "decodes arguments, calls the function"
-            ),
+            Station("functions/local_tool.py", "FunctionRun.__call__", "decodes arguments, calls the function"),
             Station("server/features/tool_results.py", "encode_result", "encodes the ToolResult for the era"),
         ),
     ),

@@ -133,6 +133,7 @@ async def test_what_goes_wrong_beside_a_cancel_is_no_exception_of_the_run() -> N
         assert scope.cancelled_caught
 
 
+@pytest.mark.slow
 def test_a_cancel_at_every_step_leaves_no_task_no_call_and_no_turn_behind() -> None:
     async def approve(call: ToolCall) -> bool:
         await trio.sleep(1)

@@ -329,6 +329,7 @@ def test_without_a_file_the_usage_error_is_exit_code_2() -> None:
     assert (done.returncode, done.stdout, "--config" in done.stderr) == (2, "", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])
 def test_a_closed_descriptor_is_one_line_and_exit_code_2(tmp_path: Path, closing: str, number: int) -> None:
     done = subprocess.run(

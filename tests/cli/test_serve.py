@@ -157,6 +157,7 @@ def test_without_a_target_the_usage_error_is_exit_code_2(here: Here, capfd: pyte
     assert (out, "MODULE:TOOLS" in err) == ("", True)
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_says_what_it_waits_for_and_how_to_end_it(directory: Path) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"\x04")  # what Ctrl-D sends: the end of the input
@@ -177,6 +178,7 @@ def test_at_a_terminal_it_says_what_it_waits_for_and_how_to_end_it(directory: Pa
     assert done.stderr == "hello from the module\n" + said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closing", "number"), [("<&-", 0), (">&-", 1)])
 def test_a_closed_descriptor_is_one_line_and_exit_code_2(directory: Path, closing: str, number: int) -> None:
     done = subprocess.run(

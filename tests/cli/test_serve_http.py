@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, run
+from tests.depth import is_thorough
 from tests.exposing import modern
 from trio_mcp.cli import app
 
@@ -59,6 +60,7 @@ def test_it_says_where_it_listens_and_serves_there(address: str) -> None:
         assert call(port, "echo", arguments={"text": "hi"})["result"]["content"][0]["text"] == "hi"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_exit_code_0_and_no_traceback(number: signal.Signals) -> None:
     with served("--http", "0") as (process, port):
@@ -96,6 +98,7 @@ def test_a_call_that_is_done_in_time_is_answered_after_a_signal() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not is_thorough(), reason="takes the 8 s of the real grace: --hypothesis-profile=thorough")
 def test_a_call_that_is_not_done_in_time_does_not_hold_up_the_end() -> None:
     with served("--http", "0") as (process, port), running(port, 30):
         process.send_signal(signal.SIGTERM)

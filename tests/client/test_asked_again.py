@@ -33,6 +33,7 @@ def rounds(*states: Any, requests: Any = None) -> str:
     return lines + wire((">", {"method": "tools/call", "id": "@last", "params": expected}))
 
 
+@pytest.mark.slow
 async def test_the_state_comes_back_as_it_was_under_a_new_id_and_in_that_request_alone() -> None:
     state = 'é "\\ \u2028 \ud800 ' + "x" * 1000
     script = rounds(state, "another") + wire(("<", {"id": "@last", "result": DONE}))

@@ -62,7 +62,11 @@ SENT: list[tuple[Any, dict[str, Any]]] = [
 
 
 @ERAS
-@pytest.mark.parametrize(("arguments", "expected"), SENT, ids=[repr(arguments) for arguments, _ in SENT])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    SENT,
+    ids=[f"{type(arguments).__name__}-{place}" for place, (arguments, _) in enumerate(SENT)],
+)
 async def test_an_object_goes_out_whatever_the_arguments_are_given_as(
     host: FakeHost, era: Mapping[str, Reply], arguments: Any, expected: dict[str, Any]
 ) -> None:

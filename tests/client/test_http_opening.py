@@ -153,6 +153,7 @@ async def test_a_pinned_era_is_asked_for_alone(nursery: trio.Nursery, protocol: 
             assert peer.methods()[0] == method
 
 
+@pytest.mark.slow
 async def test_a_slow_probe_is_waited_for(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "modern")
 

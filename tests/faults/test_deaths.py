@@ -40,6 +40,7 @@ async def stopped_by(connection: Connection, tool: str, arguments: object = None
 # --- fault 3: the server dies mid-call and the call hangs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("death", DEATHS)
 async def test_every_pending_call_fails_at_once_and_says_how_the_server_ended(era: str, death: str) -> None:

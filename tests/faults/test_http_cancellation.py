@@ -69,6 +69,7 @@ async def test_cancelling_a_legacy_call_posts_the_notice(nursery: trio.Nursery, 
             assert "mcp-session-id" in notice.request.headers
 
 
+@pytest.mark.slow
 async def test_the_notice_goes_out_where_the_body_is_cancelled(nursery: trio.Nursery) -> None:
     peer = await start_peer(nursery, "legacy")
     with trio.fail_after(10):

@@ -318,6 +318,7 @@ async def test_no_other_redirect_is_followed(nursery: trio.Nursery, status: str,
 # --- fault 37: no hidden timeout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_first_byte_after_seven_seconds_is_waited_for(
     nursery: trio.Nursery, era: str, fast_clock: MockClock

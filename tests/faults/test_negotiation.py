@@ -74,6 +74,7 @@ async def test_a_pinned_modern_server_that_exits_on_the_probe_is_not_started_aga
 # --- fault 22: silent on the probe, or slow to start
 
 
+@pytest.mark.slow
 async def test_servers_silent_on_the_probe_or_slow_to_start_are_understood(fast_clock: MockClock) -> None:
     """Side by side: legacy after the patience; modern where discover is answered 6 s of our time later.
 

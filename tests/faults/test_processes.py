@@ -55,6 +55,7 @@ async def test_a_server_behind_a_wrapper_that_waits_is_gone_with_the_wrapper(era
             await lives.ended("wrapper")
 
 
+@pytest.mark.slow
 async def test_a_server_that_outlives_its_wrapper_at_close_is_ended_too() -> None:
     """The wrapper dies of SIGTERM at once; the real server, deaf to everything polite, still has to go."""
     with trio.fail_after(20):
@@ -157,6 +158,7 @@ async def test_the_children_of_a_server_that_dies_are_gone_while_the_body_goes_o
                     await lives.ended(label)
 
 
+@pytest.mark.slow
 async def test_processes_of_other_groups_are_left_alone() -> None:
     """A server's neighbour, and a process of our own group, outlive it, whatever it takes to end it."""
     with trio.fail_after(20):
@@ -189,6 +191,7 @@ async def test_a_server_deaf_to_eof_and_sigterm_is_gone_within_the_bound() -> No
             await lives.ended()
 
 
+@pytest.mark.slow
 async def test_a_server_deaf_to_eof_gets_sigterm_after_stop_timeout_and_may_tidy_up() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives:
@@ -225,6 +228,7 @@ async def test_a_server_that_writes_much_at_the_end_can_still_exit_politely(tmp_
     assert connection.error is None
 
 
+@pytest.mark.slow
 async def test_a_stopped_server_ends_too() -> None:
     """SIGSTOP: it acts on nothing but SIGCONT and SIGKILL."""
     with trio.fail_after(20):
@@ -253,6 +257,7 @@ async def test_a_cancelled_caller_does_not_cut_the_grace(tmp_path: Path) -> None
     assert marker.exists()
 
 
+@pytest.mark.slow
 async def test_a_cancelled_caller_does_not_stop_the_ladder() -> None:
     with trio.fail_after(20):
         async with open_lives() as lives:

@@ -37,7 +37,7 @@ def made_with(how: str, **given: Any) -> Tool:
 MODULES = [decorators, docstring, local_tool, metadata, options, refusal, schema, signature, walking]
 
 
-@pytest.mark.parametrize("module", [*MODULES, icon_module, tool_module], ids=lambda module: module.__name__)
+@pytest.mark.table("module", [*MODULES, icon_module, tool_module], ids=lambda module: module.__name__)
 def test_the_examples_run(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
@@ -93,9 +93,9 @@ def test_a_raw_tool_calls_its_handler() -> None:
 # --- hints
 
 
-@pytest.mark.parametrize("how", ["tool", "raw_tool"])
-@pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize("option", HINTS)
+@pytest.mark.table("how", ["tool", "raw_tool"])
+@pytest.mark.table("value", [True, False])
+@pytest.mark.table("option", HINTS)
 async def test_a_hint_is_listed_where_it_was_given(option: str, value: bool, how: str) -> None:
     made = made_with(how, **{option: value})
     assert (await listed(made))["annotations"] == {HINTS[option]: value}
@@ -103,8 +103,8 @@ async def test_a_hint_is_listed_where_it_was_given(option: str, value: bool, how
     assert "annotations" not in await listed(made_with(how))
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("how", ["tool", "raw_tool"])
+@pytest.mark.table("era", ERAS)
+@pytest.mark.table("how", ["tool", "raw_tool"])
 async def test_everything_that_is_said_is_listed(how: str, era: str) -> None:
     policy = Policy(timeout=1)
     icons, meta = [CLOCK, DOT], {"a.b/c": [1]}
@@ -135,7 +135,7 @@ async def test_a_raw_tool_lists_its_output_schema_as_it_was_given() -> None:
 # --- what is listed is what the value says
 
 
-@pytest.mark.parametrize("how", ["tool", "raw_tool"])
+@pytest.mark.table("how", ["tool", "raw_tool"])
 async def test_annotations_that_were_changed_are_listed(how: str) -> None:
     made = made_with(how, read_only=True, idempotent=False, meta={"a": 1})
     annotations = attrs.evolve(made.annotations, read_only_hint=False, destructive_hint=False, title="T")
@@ -161,8 +161,8 @@ async def test_annotations_and_meta_that_were_taken_away_are_listed_no_more() ->
 # --- what is refused
 
 
-@pytest.mark.parametrize("how", ["tool", "raw_tool"])
-@pytest.mark.parametrize(
+@pytest.mark.table("how", ["tool", "raw_tool"])
+@pytest.mark.table(
     ("given", "message"),
     [
         ({"read_only": 1}, "read_only: expected bool, got int"),
@@ -186,7 +186,7 @@ def test_an_option_of_a_wrong_type_is_refused_by_its_name(given: Any, message: s
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("given", "error"),
     [
         ({"src": 7}, TypeError("src: expected str, got int")),
@@ -211,7 +211,7 @@ def test_an_icon_is_what_the_specification_says(given: dict[str, Any], error: Ex
     assert str(caught.value).startswith(str(error))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("schema", "error"),
     [
         (b"[]", ValueError("output_schema: expected a JSON object")),

@@ -64,7 +64,7 @@ def test_the_examples_run() -> None:
 # --- content blocks
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "value"),
     [
         (Pics, [IMAGE]),
@@ -86,7 +86,7 @@ async def test_blocks_are_blocks_alone_and_in_lists(kind: Any, value: Any) -> No
     assert (result.images, result.structured_json) == ((IMAGE,), None)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     "kind",
     [
         dict[str, Image],
@@ -105,8 +105,8 @@ def test_blocks_elsewhere_are_refused(kind: Any) -> None:
         tool(giving(None, kind))
 
 
-@pytest.mark.parametrize("value", [{"a": IMAGE}, [{"a": 1}, IMAGE], [[IMAGE]], {"a": [{"b": (IMAGE,)}]}], ids=str)
-@pytest.mark.parametrize("kind", [..., Any, dict[str, Any] | list[Any]], ids=str)
+@pytest.mark.table("value", [{"a": IMAGE}, [{"a": 1}, IMAGE], [[IMAGE]], {"a": [{"b": (IMAGE,)}]}], ids=str)
+@pytest.mark.table("kind", [..., Any, dict[str, Any] | list[Any]], ids=str)
 async def test_blocks_elsewhere_in_a_value_are_a_failure(value: Any, kind: Any) -> None:
     result = await tool(giving(value, kind)).call(None)
     assert result.is_error
@@ -130,7 +130,7 @@ async def test_a_model_without_an_annotation_is_written_too() -> None:
     assert result.structured == {"all": [{"howMany": 1, "at": None, "double": 2}]}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("value", "reason"),
     [({"howMany": 0}, "howMany: input should be greater than or equal to 1"), (5, "input should be a valid dict")],
 )

@@ -311,7 +311,14 @@ def taking(kind: Any) -> Callable[..., Any]:
     return take
 
 
-@pytest.mark.parametrize(("kind", "schema", "good", "bad"), TABLE, ids=[str(row[0])[:60] for row in TABLE])
+@pytest.mark.table(
+    ("kind", "schema", "good", "bad"),
+    TABLE,
+    ids=[
+        f"{place}-{str(row[0])[:40]}" if " at 0x" not in str(row[0]) else str(place)
+        for place, row in enumerate(TABLE)
+    ],
+)
 async def test_an_annotation_has_a_schema_and_takes_what_the_schema_takes(
     kind: Any, schema: dict[str, Any] | None, good: Any, bad: Any
 ) -> None:
@@ -339,7 +346,7 @@ def test_the_type_statement_makes_an_alias_too() -> None:
 # --- what is said about values that do not fit
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "sent", "reason"),
     [
         (Cat | Dog, {"kind": "cow"}, 'thing.kind: expected "cat" or "dog", got \'cow\''),
@@ -502,7 +509,7 @@ for _ in range(2000):
     DEEP = list[DEEP]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.table(
     ("kind", "reason"),
     [
         (Annotated[str, annotated_types.Predicate(str.islower)], "cannot be said in a JSON Schema"),

@@ -20,6 +20,7 @@ from tests.exposing import HANDSHAKE
 from trio_mcp import ServerLimits, ToolServer, serve_stdio
 
 pytestmark = [
+    pytest.mark.slow,  # Python starts anew for each test
     pytest.mark.skipif(os.name != "posix", reason="stdio servers are POSIX only"),
     pytest.mark.usefixtures("nothing_left"),
 ]
@@ -95,7 +96,6 @@ def test_a_legacy_client_may_send_everything_at_once() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.slow
 def test_a_slow_call_gets_its_grace_at_the_end_of_input_and_an_endless_one_is_cancelled() -> None:
     with child() as server:
         server.send(call(1, "sleep", seconds=0.5), call(2, "sleep", seconds=1000), line(3, "ping"))
@@ -148,7 +148,6 @@ def test_a_tool_that_prints_and_forks_and_writes_to_descriptor_1_does_not_break_
             assert said.count(text) == 1
 
 
-@pytest.mark.slow
 def test_a_blocking_function_holds_up_neither_ping_nor_other_calls_nor_the_end() -> None:
     with child() as server:
         server.send(call(1, "block", seconds=1000))
@@ -194,7 +193,6 @@ def test_descriptors_lead_elsewhere_while_serving_and_are_restored_also_after_a_
     assert sorted(done.stderr.splitlines()) == ["[False, False]", "while"]
 
 
-@pytest.mark.slow
 def test_one_socket_for_both_is_left_as_it_was() -> None:
     """Two descriptors of one open file share its mode: what was opened last is closed first."""
     ours, theirs = socket.socketpair()
@@ -259,7 +257,6 @@ trio.run(main, sys.argv[1:])
 """
 
 
-@pytest.mark.slow
 def test_a_client_that_is_killed_while_100_calls_run_leaves_a_server_that_has_ended() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)

@@ -417,6 +417,7 @@ async def test_importing_over_a_closed_connection_raises_closed() -> None:
         await import_tools(connection)
 
 
+@pytest.mark.slow
 @EVERY_ERA
 async def test_a_deadline_in_the_middle_of_a_listing_passes_through_unchanged(era: str) -> None:
     # A page that never comes; everything else is answered.

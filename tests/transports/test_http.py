@@ -45,6 +45,7 @@ async def test_where_the_environment_names_a_proxy_httpxs_own_transport_serves(
     await transport.aclose()
 
 
+@pytest.mark.slow
 async def test_behind_a_proxy_nothing_waits_for_a_free_connection(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, no_descriptor_left: None
 ) -> None:
