@@ -67,5 +67,6 @@ def test_type_checkers_see_every_public_name() -> None:
     source = (ROOT / "trio_mcp" / "__init__.py").read_text(encoding="utf-8")
     seen = re.findall(r"^    from \.(\S+) import (\w+) as \2$", source, re.MULTILINE)
     assert sorted(seen) == sorted((home, name) for name, home in trio_mcp._HOME_OF.items())
+    assert sorted(trio_mcp.__all__) == sorted(["__version__", *trio_mcp._HOME_OF])
     for name in trio_mcp.__all__:
         assert getattr(trio_mcp, name) is not None

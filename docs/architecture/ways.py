@@ -54,7 +54,7 @@ WAYS = (
         "A call to a server on stdio",
         (
             Station("client/connection.py", "Connection.call_tool", "checks the name, encodes the arguments"),
-            Station("client/requests.py", "Requests.call", "counts; answers questions, round by round"),
+            Station("client/outgoing/requests.py", "Requests.call", "counts; answers questions, round by round"),
             Station(
                 "transports/lines/transport.py", "StreamTransport.request", "takes an id, waits for the answer"
             ),
@@ -69,7 +69,7 @@ WAYS = (
         "A call to a server over HTTP",
         (
             Station("client/connection.py", "Connection.call_tool", "checks the name, encodes the arguments"),
-            Station("client/requests.py", "Requests.call", "counts; answers questions, round by round"),
+            Station("client/outgoing/requests.py", "Requests.call", "counts; answers questions, round by round"),
             Station("transports/streamable/transport.py", "HttpTransport.request", "one exchange a request"),
             Station("transports/streamable/endpoint.py", "Endpoint.send", "adds credentials, follows redirects"),
             Station("http/pool.py", "Http1Transport.handle_async_request", "takes a connection, or opens one"),

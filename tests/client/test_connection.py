@@ -11,7 +11,7 @@ from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from tests.fakes import DEAF_TO_TERM, LEGACY, MODERN, FakeHost, FakeProcess, serving
 from trio_mcp import Connection, Server, ServerStoppedError, open_connection
-from trio_mcp.client.callbacks import WAITING
+from trio_mcp.client.incoming.callbacks import WAITING
 from trio_mcp.transports.limits import ProcessLimits
 
 TERM_GRACE = ProcessLimits().term_grace

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from ..errors import MCPError
-from .call import call_tool
-from .demo import demo
-from .gateway import gateway
-from .list import list_tools
+from .commands.call import call_tool
+from .commands.demo import demo
+from .commands.gateway import gateway
+from .commands.list import list_tools
+from .commands.serve import serve
 from .logs import logs_as_notes
-from .serve import serve
 from .terminal import CommandError, discard_output, print_error
 
 #: The exit code is 0, or 1 when a tool failed, or this one for every other error.

@@ -22,18 +22,18 @@ from ..protocol.revisions import META_LOG_LEVEL, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import ToolCaller
 from ..transports.base import Handlers, Transport
-from .answering import PendingAnswers, answer_round
 from .feature import FeatureTable
 from .features.log_messages import log_messages
 from .features.tool_list import ToolList
 from .features.tool_watch import ToolWatches
-from .headers import RequestHeaders
-from .inbound import Inbound
-from .meta import RequestMeta
+from .incoming.answering import PendingAnswers, answer_round
+from .incoming.inbound import Inbound
 from .negotiating import initialize_again
 from .options import Options
+from .outgoing.headers import RequestHeaders
+from .outgoing.meta import RequestMeta
+from .outgoing.requests import Requests
 from .recovery import Recovery, SessionRenewal, correct
-from .requests import Requests
 
 logger = logging.getLogger("trio_mcp.client")
 

@@ -28,7 +28,7 @@ from ..tools.context import OnProgress
 from ..tools.tool import Arguments, Tool
 from .client import Client
 from .features.tool_watch import ToolWatch
-from .requests import Statistics
+from .outgoing.requests import Statistics
 
 
 class Connection:

@@ -13,10 +13,10 @@ from ..protocol.messages import decode_json
 from ..protocol.negotiation import ERAS, EraMemory
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
-from .callbacks import Callback
 from .feature import Feature
 from .features.elicitation import OnElicit, elicitation
 from .features.log_messages import OnLog
+from .incoming.callbacks import Callback
 from .limits import ClientLimits
 
 #: The levels of notifications/message as Python's.

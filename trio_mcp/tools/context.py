@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from ..errors import NotOfferedError, ProtocolError
 from ..models.elicitation import ElicitResult
@@ -20,7 +20,8 @@ from .forms import form_schema, read_answer
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 #: The levels of log messages, the least important first (server/utilities/logging).
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 
 #: What a client can be asked (client/elicitation, client/sampling, client/roots).
 ASKABLE = ("elicitation/create", "sampling/createMessage", "roots/list")
@@ -123,7 +124,7 @@ class Context:
         self._last = progress
         await self._call.on_progress(progress, total, message)
 
-    async def log(self, level: str, data: Any) -> None:
+    async def log(self, level: LogLevel, data: Any) -> None:
         """Send a log message (server/utilities/logging), if the client wants that level.
 
         Args:

@@ -15,8 +15,8 @@ from ...models.tool import ToolSpec
 from ...redaction import Redactor
 from ...tools.tool import Tool, ToolCaller
 from ..feature import Feature
-from ..headers import RequestHeaders
 from ..limits import ClientLimits
+from ..outgoing.headers import RequestHeaders
 from .tools import Entries, choose_tools, judge_entries, list_entries
 
 logger = logging.getLogger("trio_mcp.client")

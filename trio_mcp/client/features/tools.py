@@ -20,7 +20,7 @@ from ...models.tool import ToolSpec, judge_entry
 from ...protocol.messages import decode_json, encode_any, reencode_json
 from ...redaction import Redactor
 from ...tools.tool import Tool, ToolCaller, remote_tool
-from ..headers import RequestHeaders
+from ..outgoing.headers import RequestHeaders
 
 #: Entries that are judged in one go: a few milliseconds.
 ENTRIES_AT_ONCE = 500

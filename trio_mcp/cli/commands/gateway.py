@@ -10,15 +10,15 @@ import attrs
 import trio
 from cyclopts import Parameter
 
-from ..gateway import open_gateway
-from ..models.server import Server
-from ..nursery import bare_nursery
-from ..server.stdio import check_standard_streams
-from .endpoint import Endpoint
-from .running import stopped_by_signals
-from .serving import Address, HttpOption, serve_at
-from .targets import choose_servers
-from .terminal import CommandError, relay
+from ...gateway import open_gateway
+from ...models.server import Server
+from ...nursery import bare_nursery
+from ...server.stdio import check_standard_streams
+from ..endpoint import Endpoint
+from ..running import stopped_by_signals
+from ..serving import Address, HttpOption, serve_at
+from ..targets import choose_servers
+from ..terminal import CommandError, relay
 
 #: Seconds that a server gets to exit by itself. A host waits 2 s after it closes our stdin and 2 s more after
 #: SIGTERM, then it kills us: by then a server that ignores both must be gone too.

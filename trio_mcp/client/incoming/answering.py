@@ -13,10 +13,10 @@ from typing import Any
 
 import trio
 
-from ..errors import ProtocolError, RequestError
-from ..models.result import InputRequired
-from ..protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
-from .feature import ServerRequest
+from ...errors import ProtocolError, RequestError
+from ...models.result import InputRequired
+from ...protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
+from ..feature import ServerRequest
 
 logger = logging.getLogger("trio_mcp.client")
 

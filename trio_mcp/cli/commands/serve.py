@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import trio
 from cyclopts import Parameter
 
-from ..server.registry import ToolServer
-from ..tools.tool import Tool
-from .running import stopped_by_signals
-from .serving import Address, HttpOption, serve_at
-from .terminal import CommandError
+from ...server.registry import ToolServer
+from ...tools.tool import Tool
+from ..running import stopped_by_signals
+from ..serving import Address, HttpOption, serve_at
+from ..terminal import CommandError
 
 
 def serve(

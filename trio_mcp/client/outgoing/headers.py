@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InvalidArgumentsError
-from ..models.tool import ToolSpec
-from ..protocol.headers import HeaderParameter, header_parameters, request_headers
-from ..protocol.messages import decode_json
+from ...errors import InvalidArgumentsError
+from ...models.tool import ToolSpec
+from ...protocol.headers import HeaderParameter, header_parameters, request_headers
+from ...protocol.messages import decode_json
 
 
 class RequestHeaders:

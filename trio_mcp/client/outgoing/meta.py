@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InvalidArgumentsError
-from ..protocol.arguments import encode_arguments
-from ..protocol.messages import Encoded, encode_json
+from ...errors import InvalidArgumentsError
+from ...protocol.arguments import encode_arguments
+from ...protocol.messages import Encoded, encode_json
 
 
 class RequestMeta:

@@ -11,12 +11,12 @@ import trio
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..client.connection import Connection
-from ..client.opening import open_connection
-from ..models.server import Server, default_environment
+from ...client.connection import Connection
+from ...client.opening import open_connection
+from ...models.server import Server, default_environment
+from ..running import run_until_signal
+from ..terminal import write
 from .list import table_of
-from .running import run_until_signal
-from .terminal import write
 
 CALLS, AT_ONCE = 1_000, 100
 

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ..errors import ProtocolError
-from ..models.result import InputRequired
-from ..protocol.messages import Encoded, Undecoded, joined
-from ..redaction import Redactor
-from ..tools.context import OnProgress
-from ..transports.base import OnRawProgress, Transport
+from ...errors import ProtocolError
+from ...models.result import InputRequired
+from ...protocol.messages import Encoded, Undecoded, joined
+from ...redaction import Redactor
+from ...tools.context import OnProgress
+from ...transports.base import OnRawProgress, Transport
+from ..limits import ClientLimits
+from ..recovery import MakeHeaders, Recovery
 from .headers import RequestHeaders
-from .limits import ClientLimits
 from .meta import RequestMeta
-from .recovery import MakeHeaders, Recovery
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..client.opening import open_connections
-from ..errors import MCPError
-from ..models.server import Server
-from ..tools.tool import Tool
-from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
-from .json_output import array_text, object_text
-from .running import run_until_signal
-from .targets import CommandLine, ConfigOption, choose_servers
-from .terminal import CommandError, note, one_line, print_error, strip_controls, write, write_json
+from ...client.opening import open_connections
+from ...errors import MCPError
+from ...models.server import Server
+from ...tools.tool import Tool
+from ..endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
+from ..json_output import array_text, object_text
+from ..running import run_until_signal
+from ..targets import CommandLine, ConfigOption, choose_servers
+from ..terminal import CommandError, note, one_line, print_error, strip_controls, write, write_json
 
 #: The arguments and the description need at least so many characters of a line to be readable beside the names.
 MIN_TEXT_WIDTH = 32

@@ -12,11 +12,11 @@ from inspect import isawaitable
 
 import msgspec
 
-from ..errors import ProtocolError, RequestError
-from ..protocol.messages import METHOD_NOT_FOUND, Id
-from ..redaction import Redactor
-from ..tools.context import OnProgress
-from .feature import OnNotification
+from ...errors import ProtocolError, RequestError
+from ...protocol.messages import METHOD_NOT_FOUND, Id
+from ...redaction import Redactor
+from ...tools.context import OnProgress
+from ..feature import OnNotification
 
 logger = logging.getLogger("trio_mcp.client")
 

@@ -8,21 +8,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..client.connection import Connection
-from ..client.limits import ClientLimits
-from ..client.opening import open_connection
-from ..errors import UnknownToolError
-from ..models.result import ToolResult
-from ..models.server import Server
-from ..protocol.arguments import encode_arguments
-from ..protocol.framing import MAX_LINE
-from ..tools.failures import SILENT_FAILURE
-from ..tools.tool import Tool
-from .endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
-from .progress import CallProgress
-from .running import run_until_signal
-from .targets import CommandLine, ConfigOption, choose_servers, nearest
-from .terminal import CommandError, note, write, write_error, write_json
+from ...client.connection import Connection
+from ...client.limits import ClientLimits
+from ...client.opening import open_connection
+from ...errors import UnknownToolError
+from ...models.result import ToolResult
+from ...models.server import Server
+from ...protocol.arguments import encode_arguments
+from ...protocol.framing import MAX_LINE
+from ...tools.failures import SILENT_FAILURE
+from ...tools.tool import Tool
+from ..endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
+from ..progress import CallProgress
+from ..running import run_until_signal
+from ..targets import CommandLine, ConfigOption, choose_servers, nearest
+from ..terminal import CommandError, note, write, write_error, write_json
 
 
 def call_tool(
