@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any
 
 #: What some command imports, when it is needed.
-IMPORTED = ("app", "call", "demo", "endpoint", "gateway", "list", "logs", "progress", "serve", "terminal")
+IMPORTED = ("app", "commands.demo", "commands.gateway", "progress")
 DESCRIPTORS = 4
 
 

@@ -45,7 +45,6 @@ class Connection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._read_result = partial(read_call_result, max_raw=client.limits.max_raw)
         self.server = client.server
         self.name = client.name
         self.done = client.done
@@ -168,12 +167,12 @@ class Connection:
             ...     return result.content
         """
         if returns is None:
-            return await self._call(name, arguments, on_progress, meta, self._read_result)
+            return await self._call(name, arguments, on_progress, meta, read_call_result)
         # No function made here: its cells would be held by every call that waits, typed or not.
         return await self._call(name, arguments, on_progress, meta, partial(self._read_typed, decoder_of(returns)))
 
     def _read_typed(self, decode: Decode[Value], data: Undecoded) -> ToolResult | InputRequired:
-        result = self._read_result(data)
+        result = read_call_result(data)
         return result if isinstance(result, InputRequired) else read_typed(result, decode)
 
     def _call(

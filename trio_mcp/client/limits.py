@@ -36,9 +36,6 @@ class ClientLimits:
     #: tools, and so many can be held.
     max_pages: int = 1_000
     max_entries: int = 100_000
-    #: Bytes of a result up to which `ToolResult.raw` keeps it as it came. What is longer would be held twice, as
-    #: JSON and decoded.
-    max_raw: int = 64 * 1024
     #: Seconds that a modern server gets to acknowledge `subscriptions/listen` before a watcher goes on without it.
     acknowledge_patience: float = 2.0
     #: Seconds before `subscriptions/listen` is sent again after the server ended it: doubled each time, up to the

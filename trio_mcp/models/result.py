@@ -17,7 +17,7 @@ from attrs import Attribute, field, fields, frozen
 from msgspec import Raw
 
 from ..errors import ProtocolError
-from ..protocol.messages import SHORT, Undecoded, decode_json, reencode_json
+from ..protocol.messages import Undecoded, decode_json, reencode_json
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
@@ -63,8 +63,8 @@ class ToolResult:
         structured_json: the structured output as the server sent it, undecoded: None only where there was none,
             since `b"null"` is a value.
         meta: the wire's `_meta`.
-        raw: the JSON of the whole result, as the server sent it. None where no server sent it, and where it is
-            longer than `ClientLimits.max_raw`: it would be held twice. Equality does not look at it.
+        raw: the JSON of the whole result, as the server sent it; None where no server sent it. It is kept as long
+            as the result is, so a large result takes its memory twice. Equality does not look at it.
 
     >>> result = ToolResult([Text("a"), Image(b"GIF89a", "image/gif"), Text("b")])
     >>> result.content
@@ -83,7 +83,12 @@ class ToolResult:
     is_error: bool = field(default=False, kw_only=True, validator=_check_is_error)
     structured_json: bytes | None = field(default=None, kw_only=True, validator=_check_structured_json)
     meta: dict[str, Any] | None = field(default=None, kw_only=True, validator=_check_meta)
-    raw: bytes | None = field(default=None, kw_only=True, eq=False, repr=False)
+    _sent: Undecoded | None = field(default=None, kw_only=True, eq=False, repr=False, alias="raw")
+
+    @property
+    def raw(self) -> bytes | None:
+        """The JSON of the whole result, as the server sent it; None where no server sent it."""
+        return None if self._sent is None else bytes(self._sent)
 
     @property
     def content(self) -> str:
@@ -190,11 +195,11 @@ _decode_structured = msgspec.json.Decoder(_Structured).decode
 # third of the time of their constructors, and halves the whole reading (4.2 to 2.1 us for a small text).
 _new = object.__new__
 _set_text, _set_annotations, _set_text_meta, _set_extra = _slots(Text)
-_set_blocks, _set_is_error, _set_structured_json, _set_result_meta, _set_raw = _slots(ToolResult)
+_set_blocks, _set_is_error, _set_structured_json, _set_result_meta, _set_sent = _slots(ToolResult)
 
 
-def read_call_result(data: Undecoded, *, max_raw: int = SHORT) -> ToolResult | InputRequired:
-    """Read the undecoded `result` of a tools/call; up to `max_raw` bytes of it are kept as `ToolResult.raw`.
+def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
+    """Read the undecoded `result` of a tools/call.
 
     Raises:
         ProtocolError: it is no such result; the reason begins with the path.
@@ -216,8 +221,7 @@ def read_call_result(data: Undecoded, *, max_raw: int = SHORT) -> ToolResult | I
     # A Raw holds on to the whole line that it was cut from: copied.
     _set_structured_json(result, None if structured is _ABSENT else bytes(structured))
     _set_result_meta(result, wire.meta)
-    # Short results are bytes already, which costs nothing. A long one, kept, would be in memory twice.
-    _set_raw(result, bytes(data) if len(memoryview(data)) <= max_raw else None)
+    _set_sent(result, data)  # not copied: `raw` does that when somebody asks
     return result
 
 

@@ -65,7 +65,7 @@ def read_typed(result: ToolResult, decode: Decode[Value]) -> TypedToolResult[Val
         is_error=result.is_error,
         structured_json=result.structured_json,
         meta=result.meta,
-        raw=result.raw,
+        raw=result._sent,
         _decoded=decoded,
     )
 

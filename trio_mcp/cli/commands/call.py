@@ -9,13 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ...client.connection import Connection
-from ...client.limits import ClientLimits
 from ...client.opening import open_connection
 from ...errors import UnknownToolError
 from ...models.result import ToolResult
 from ...models.server import Server
 from ...protocol.arguments import encode_arguments
-from ...protocol.framing import MAX_LINE
 from ...tools.failures import SILENT_FAILURE
 from ...tools.tool import Tool
 from ..endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
@@ -78,7 +76,7 @@ def _read_stdin() -> bytes:
 
 
 async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> int:
-    async with open_connection(server, limits=ClientLimits(max_raw=MAX_LINE)) as connection:
+    async with open_connection(server) as connection:
         for warning in connection.warnings:
             note(f'server "{connection.name}": {warning}')
         tool = _find_tool(connection, name)
@@ -86,8 +84,7 @@ async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> i
             result = await connection.call_tool(
                 tool.remote_name, arguments, on_progress=progress.on_progress if progress.visible else None
             )
-        if as_json:
-            assert result.raw is not None  # however long it is: see the limits
+        if as_json and result.raw is not None:
             write_json(result.raw.decode("utf-8", "replace"))
         if result.is_error:
             write_error(_text_for_people(result) or SILENT_FAILURE)
