@@ -91,7 +91,7 @@ async def test_calls_over_http_go_the_way_of_the_picture_on_both_sides(ways: Mod
 
 def test_every_file_and_name_that_the_page_points_to_exists() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    pointed = re.findall(r"\]\((\.\./trio_mcp/[^)#]+)\)(?:[^|\n]*?`([A-Za-z_.]+)`)?", page)
+    pointed = re.findall(r"\]\((\.\./trio_mcp/[^)#]+)\)(?:, `([A-Za-z_.]+)`)?", page)
     assert pointed
     for path, name in pointed:
         file = (ROOT / "docs" / path).resolve()
