@@ -11,13 +11,13 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from trio_mcp import Connection, InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
-from trio_mcp.protocol import negotiation
+from trio_mcp.protocol.negotiation import ERAS
 from trio_mcp.transports.limits import LineLimits
 
 
 @pytest.fixture(autouse=True)
-def _no_era_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation.ERAS, "_eras", {})
+def _no_era_is_remembered() -> None:
+    ERAS.clear()
 
 
 @tool
