@@ -83,7 +83,7 @@ async def test_the_era_of_one_is_never_remembered_for_another() -> None:
             assert connection.protocol_version == "2025-11-25"
         async with open_memory_connection(server()) as connection:
             assert connection.protocol_version == "2026-07-28"
-    assert len(negotiation.ERAS) == 0
+    assert len(ERAS) == 0
 
 
 @pytest.mark.table(
