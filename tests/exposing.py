@@ -15,32 +15,33 @@ from trio.testing import memory_stream_pair
 
 from tests.far_end import Message, Peer
 from trio_mcp import Tool, ToolResult, ToolServer
-from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_PREFIX, META_VERSION, Era
 from trio_mcp.server.streams import StreamService
 from trio_mcp.testing import open_functions
 
 Function = Callable[..., Any]
-ERAS = ("modern", "legacy")
+ERAS: tuple[Era, ...] = ("modern", "legacy")
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}, META_CLIENT_INFO: {"name": "c", "version": "1"}}
 HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
-async def call(tool: Tool | Function, arguments: Any = None, *, era: str = "modern", **options: Any) -> ToolResult:
+async def call(tool: Tool | Function, arguments: Any = None, *, era: Era = "modern", **options: Any) -> ToolResult:
     """Call a tool through a connection."""
     with trio.fail_after(10):
         async with open_functions(tool, protocol=era) as connection:
             (found,) = connection.tools
-            return await connection.call_tool(found.remote_name, arguments, **options)
+            result: ToolResult = await connection.call_tool(found.remote_name, arguments, **options)
+            return result
 
 
-async def said(tool: Tool | Function, arguments: Any = None, *, era: str = "modern") -> str:
+async def said(tool: Tool | Function, arguments: Any = None, *, era: Era = "modern") -> str:
     """The text of a call that succeeded."""
     result = await call(tool, arguments, era=era)
     assert not result.is_error, result.content
     return result.content
 
 
-async def failure(tool: Tool | Function, arguments: Any = None, *, era: str = "modern") -> str:
+async def failure(tool: Tool | Function, arguments: Any = None, *, era: Era = "modern") -> str:
     """The text of a call that failed."""
     result = await call(tool, arguments, era=era)
     assert result.is_error, result
@@ -48,7 +49,7 @@ async def failure(tool: Tool | Function, arguments: Any = None, *, era: str = "m
     return result.content
 
 
-async def listed(tool: Tool | Function, *, era: str = "modern") -> dict[str, Any]:
+async def listed(tool: Tool | Function, *, era: Era = "modern") -> dict[str, Any]:
     """The entry of a tool in the listing, as it went over the wire."""
     with trio.fail_after(10):
         async with open_functions(tool, protocol=era) as connection:

@@ -20,12 +20,13 @@ from trio_mcp import (
     open_connection,
     open_memory_connection,
 )
+from trio_mcp.protocol.revisions import Era
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 
 
 @EVERY_ERA
-async def test_it_has_six_tools_each_with_a_description_and_described_parameters(era: str) -> None:
+async def test_it_has_six_tools_each_with_a_description_and_described_parameters(era: Era) -> None:
     async with open_memory_connection(demo.server, protocol=era) as connection:
         assert [tool.remote_name for tool in connection.tools] == [
             "echo",
@@ -43,7 +44,7 @@ async def test_it_has_six_tools_each_with_a_description_and_described_parameters
 
 
 @EVERY_ERA
-async def test_echo_and_add(era: str) -> None:
+async def test_echo_and_add(era: Era) -> None:
     async with open_memory_connection(demo.server, protocol=era) as connection:
         assert (await connection.call_tool("echo", {"text": "é"})).content == "é"
         for arguments, sum_ in (({"a": 1, "b": 2}, 3), ({"a": 1.5, "b": 2}, 3.5)):
@@ -55,7 +56,7 @@ async def test_echo_and_add(era: str) -> None:
 @EVERY_ERA
 @pytest.mark.parametrize(("seconds", "took"), [(5, 5), (-1, 0), (1000, 60)])
 async def test_slow_takes_its_time_and_tells_how_far_it_is(
-    seconds: float, took: float, era: str, autojump_clock: MockClock
+    seconds: float, took: float, era: Era, autojump_clock: MockClock
 ) -> None:
     reports: list[tuple[Any, ...]] = []
 
@@ -79,7 +80,7 @@ async def test_flaky_fails_every_other_time() -> None:
 
 
 @EVERY_ERA
-async def test_picture_is_a_png(era: str) -> None:
+async def test_picture_is_a_png(era: Era) -> None:
     async with open_memory_connection(demo.server, protocol=era) as connection:
         (image,) = (await connection.call_tool("picture")).images
     assert (image.mime_type, image.data[:8], image.data[-8:-4]) == ("image/png", b"\x89PNG\r\n\x1a\n", b"IEND")
@@ -96,7 +97,7 @@ async def test_picture_is_a_png(era: str) -> None:
     ],
     ids=str,
 )
-async def test_ask_asks(answer: ElicitResult, text: str, era: str) -> None:
+async def test_ask_asks(answer: ElicitResult, text: str, era: Era) -> None:
     async def on_elicit(request: ElicitRequest) -> ElicitResult:
         assert request.message == "What is your favourite colour?"
         return answer
@@ -116,7 +117,7 @@ async def test_ask_says_what_the_client_lacks() -> None:
 
 
 @EVERY_ERA
-async def test_it_is_served_over_stdio_by_its_module(era: str, nothing_left: dict[str, str]) -> None:
+async def test_it_is_served_over_stdio_by_its_module(era: Era, nothing_left: dict[str, str]) -> None:
     root = demo.__file__.removesuffix("/trio_mcp/demo.py")
     env = {**default_environment(), **nothing_left, "PYTHONPATH": root}
     server = Server("demo", command=sys.executable, args=("-m", "trio_mcp.demo"), env=env, protocol=era)

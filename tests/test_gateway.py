@@ -28,6 +28,7 @@ from trio_mcp import (
     open_memory_connection,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.server.registry import TOOLS_CHANGED
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -52,7 +53,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @asynccontextmanager
-async def through(*servers: Server, era: str = "modern", **options: Any) -> AsyncIterator[Connection]:
+async def through(*servers: Server, era: Era = "modern", **options: Any) -> AsyncIterator[Connection]:
     """A client's connection to a gateway to these servers."""
     with trio.fail_after(30):
         async with open_gateway(servers, **options) as gateway:
@@ -84,7 +85,7 @@ HANG = {"name": "hang", "inputSchema": {"type": "object"}}
 
 
 @EVERY_ERA
-async def test_a_modern_and_a_legacy_server_are_served_side_by_side_under_their_tool_names(era: str) -> None:
+async def test_a_modern_and_a_legacy_server_are_served_side_by_side_under_their_tool_names(era: Era) -> None:
     servers = [peer("new", era="modern", listed=LISTED), peer("old", era="legacy", listed=[*LISTED, HANG])]
     async with through(*servers, era=era) as client:
         assert names(client) == ["mcp__new__echo", "mcp__old__echo", "mcp__old__hang"]
@@ -96,7 +97,7 @@ async def test_a_modern_and_a_legacy_server_are_served_side_by_side_under_their_
 
 
 @EVERY_ERA
-async def test_schemas_and_arguments_pass_byte_for_byte(era: str) -> None:
+async def test_schemas_and_arguments_pass_byte_for_byte(era: Era) -> None:
     arguments = b'{"z" : 1.10, "a":[1e2,123456789012345678901234567890 ],  "u":"\\u00e9"}'
     async with through(verbatim(), era=era) as client:
         found = {entry.remote_name: entry for entry in client.tools}
@@ -114,7 +115,7 @@ async def test_schemas_and_arguments_pass_byte_for_byte(era: str) -> None:
 
 @EVERY_ERA
 @pytest.mark.parametrize("name", ["numbers", "rich", "failing", "typeless"])
-async def test_images_structure_errors_and_meta_pass_unchanged(era: str, name: str) -> None:
+async def test_images_structure_errors_and_meta_pass_unchanged(era: Era, name: str) -> None:
     sent = json.loads(verbatim_server.RESULTS[name])
     async with through(verbatim(), era=era) as client:
         result = await client.call_tool(f"mcp__verbatim__{name}")
@@ -135,7 +136,7 @@ async def test_images_structure_errors_and_meta_pass_unchanged(era: str, name: s
 
 @EVERY_ERA
 @EVERY_UPSTREAM
-async def test_progress_passes_in_order(era: str, upstream: str) -> None:
+async def test_progress_passes_in_order(era: Era, upstream: str) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(*step: Any) -> None:
@@ -148,7 +149,7 @@ async def test_progress_passes_in_order(era: str, upstream: str) -> None:
 
 @EVERY_ERA
 @EVERY_UPSTREAM
-async def test_a_call_that_the_client_cancels_is_cancelled_at_the_server(era: str, upstream: str) -> None:
+async def test_a_call_that_the_client_cancels_is_cancelled_at_the_server(era: Era, upstream: str) -> None:
     async with open_lives() as lives, through(peer(era=upstream, alive=lives.port), era=era) as client:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.call_tool, "mcp__peer__hang")
@@ -160,7 +161,7 @@ async def test_a_call_that_the_client_cancels_is_cancelled_at_the_server(era: st
 
 @EVERY_ERA
 @EVERY_UPSTREAM
-async def test_a_change_of_a_servers_list_reaches_the_client(era: str, upstream: str) -> None:
+async def test_a_change_of_a_servers_list_reaches_the_client(era: Era, upstream: str) -> None:
     changing = peer("a", era=upstream, list_changed=True, listed=[*LISTED, {**KILL, "name": "change"}])
     async with through(changing, peer("b", listed=LISTED), era=era) as client:
         async with client.watch_tools() as changes:
@@ -251,7 +252,7 @@ async def test_no_servers_are_a_gateway_without_tools() -> None:
 @EVERY_ERA
 @EVERY_UPSTREAM
 async def test_a_killed_server_costs_its_own_calls_and_tools_until_it_is_started_again(
-    era: str, upstream: str, told: pytest.LogCaptureFixture
+    era: Era, upstream: str, told: pytest.LogCaptureFixture
 ) -> None:
     lost: list[str] = []
     async with open_lives() as lives:

@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from trio_mcp import Connection, InvalidServerError, RequestError, Server, ToolServer, open_memory_connection, tool
 from trio_mcp.protocol.negotiation import ERAS
+from trio_mcp.protocol.revisions import Era, ProtocolChoice
 from trio_mcp.transports.limits import LineLimits
 
 
@@ -71,7 +72,7 @@ async def test_what_is_sent_is_counted_as_over_any_stream() -> None:
         ("2024-11-05", "2024-11-05"),
     ],
 )
-async def test_each_revision_may_be_asked_for(protocol: str, version: str) -> None:
+async def test_each_revision_may_be_asked_for(protocol: ProtocolChoice, version: str) -> None:
     async with open_memory_connection(server(), protocol=protocol) as connection:
         assert connection.protocol_version == version
         assert (await connection.call_tool("echo", {"text": "hi"})).content == "hi"
@@ -131,7 +132,7 @@ async def test_an_error_of_the_server_is_not_an_error_of_the_connection() -> Non
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_a_call_in_flight_at_the_end_of_the_body_is_cancelled_at_once(era: str) -> None:
+async def test_a_call_in_flight_at_the_end_of_the_body_is_cancelled_at_once(era: Era) -> None:
     entered, ended = trio.Event(), []
 
     @tool
@@ -225,7 +226,7 @@ async def test_a_server_may_serve_the_tools_of_a_connection_to_itself() -> None:
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_large_answers_to_many_calls_reach_a_client_that_reads(
-    era: str,
+    era: Era,
 ) -> None:
     """Together they are over what may wait: they are held back, and the client is not taken for one that reads
     nothing.

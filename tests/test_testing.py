@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from trio_mcp import (
+    ClientLimits,
     Context,
     MCPError,
     RequestError,
@@ -30,6 +31,7 @@ from trio_mcp.testing import (
     open_functions,
     open_script,
 )
+from trio_mcp.transports.limits import LineLimits
 
 # --- functions
 
@@ -60,6 +62,22 @@ async def test_options_of_the_connection_are_passed_on() -> None:
         assert (mine.name, mine.protocol_version) == ("mine", "2025-11-25")
         await mine.call_tool("chat")
     assert heard == [("info", None, "hi")]
+
+
+async def test_the_limits_of_the_client_are_passed_on() -> None:
+    def one() -> str:
+        return "1"
+
+    def other() -> str:
+        return "2"
+
+    async with open_functions(one, other, limits=ClientLimits(max_entries=1)) as functions:
+        assert [one.remote_name for one in functions.tools] == ["one"]
+    script = HANDSHAKE + '> {"method": "a", "id": "@a"}\n< ' + json.dumps("x" * 1000)
+    with trio.fail_after(5):
+        async with open_script(script, limits=ClientLimits(lines=LineLimits(max_line=999))) as scripted:
+            with pytest.raises(ServerStoppedError, match="sent a line over 999 bytes"):
+                await scripted.request("a")
 
 
 def test_a_function_that_is_no_tool_is_refused_before_anything_is_opened() -> None:

@@ -15,6 +15,7 @@ import trio
 from attrs import define, evolve, field
 
 from trio_mcp import Policy, Tool, Toolbox, ToolCall, ToolOutcome, tool
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.testing import open_functions
 
 
@@ -57,7 +58,7 @@ class Hall:
 
 @asynccontextmanager
 async def open_toolbox(
-    *tools: Any, policy: Policy | None = None, era: str = "modern"
+    *tools: Any, policy: Policy | None = None, era: Era = "modern"
 ) -> AsyncIterator[tuple[Toolbox, Any]]:
     """A toolbox of the tools of a server that has these, under the names that the server uses; its connection."""
     async with open_functions(*tools, protocol=era) as connection:

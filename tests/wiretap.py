@@ -14,6 +14,7 @@ from trio_mcp.client.launching import Launcher
 from trio_mcp.client.opening import opened
 from trio_mcp.client.options import Options
 from trio_mcp.nursery import bare_nursery
+from trio_mcp.protocol.revisions import ProtocolChoice
 from trio_mcp.server.streams import StreamService
 from trio_mcp.transports.base import Handlers, Transport
 from trio_mcp.transports.lines.transport import StreamTransport
@@ -45,7 +46,7 @@ class Tap(trio.abc.Stream):
 
 @asynccontextmanager
 async def open_tapped(
-    server: ToolServer, *, protocol: str = "auto", name: str = "tapped"
+    server: ToolServer, *, protocol: ProtocolChoice = "auto", name: str = "tapped"
 ) -> AsyncIterator[tuple[Connection, Tap]]:
     """As `open_memory_connection`, with the client's end tapped."""
     ours, theirs = memory_stream_pair()

@@ -103,7 +103,7 @@ async def ask(context: Context) -> str:
     return f"{answer.content.colour}, {answer.content.shade} shade"
 
 
-server = ToolServer(
+server: ToolServer = ToolServer(
     "trio-mcp-demo", version=__version__, instructions="Tools to try a client with. Nothing here does any harm."
 )
 server.add_tools(echo, add, slow, flaky, picture, ask)

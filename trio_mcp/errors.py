@@ -69,7 +69,7 @@ class UnknownToolError(MCPError, LookupError):
         names = " or ".join(f'"{near}"' for near in nearest)
         super().__init__(f'unknown tool "{name}"' + (f"; did you mean {names}?" if names else ""))
         self.name = name
-        self.nearest = tuple(nearest)
+        self.nearest: tuple[str, ...] = tuple(nearest)
 
 
 class _ServerError(MCPError):
@@ -94,10 +94,10 @@ class _ServerError(MCPError):
         super().__init__(f'server "{server}" {self._happened}: {reason}')
         self.server = server
         self.reason = reason
-        self.command = tuple(command)
+        self.command: tuple[str, ...] = tuple(command)
         self.returncode = returncode
         self.stderr_tail = stderr_tail
-        self.junk = tuple(junk)
+        self.junk: tuple[str, ...] = tuple(junk)
         self.status = status
         sections = [
             ("command", " ".join(command)),
@@ -167,7 +167,7 @@ class ProtocolError(MCPError):
         self.reason = reason
         kept = payload[: PAYLOAD_SHOWN * 8]
         self._kept = kept if isinstance(kept, str) else kept.decode("utf-8", errors="replace")
-        self.payload = self._kept[:PAYLOAD_SHOWN]
+        self.payload: str = self._kept[:PAYLOAD_SHOWN]
         if self.payload:
             self.add_note(f"payload: {self.payload}")
 
@@ -176,7 +176,7 @@ class ProtocolError(MCPError):
         self._kept = redactor(self._kept)
         shown = self._kept[:PAYLOAD_SHOWN]
         if shown != self.payload:
-            self.__notes__ = [note.replace(self.payload, shown) for note in self.__notes__]
+            self.__notes__: list[str] = [note.replace(self.payload, shown) for note in self.__notes__]
             self.payload = shown
 
 
@@ -191,7 +191,7 @@ class AuthError(MCPError):
         super().__init__(f'server "{server}" refused access: HTTP {status}')
         self.server = server
         self.status = status
-        self.challenge = tuple(dict(part) for part in challenge)
+        self.challenge: tuple[dict[str, str], ...] = tuple(dict(part) for part in challenge)
 
 
 class Unauthorized(MCPError):  # noqa: N818 - HTTP's own word for it
@@ -219,7 +219,7 @@ class Unauthorized(MCPError):  # noqa: N818 - HTTP's own word for it
             raise ValueError(f"status: expected 401 or 403, got {status!r}")
         super().__init__("authorization is required" if status == 401 else "this is not permitted")
         several = [challenge] if isinstance(challenge, Mapping) else challenge
-        self.challenge = tuple(dict(part) for part in several)
+        self.challenge: tuple[dict[str, str], ...] = tuple(dict(part) for part in several)
         self.status = status
 
 

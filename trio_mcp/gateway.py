@@ -26,7 +26,7 @@ from .server.registry import ToolServer
 from .tools.tool import Tool
 from .version import __version__
 
-logger = logging.getLogger("trio_mcp.gateway")
+logger: logging.Logger = logging.getLogger("trio_mcp.gateway")
 
 #: A plain function `(server name, line)`.
 OnStderr = Callable[[str, str], object]

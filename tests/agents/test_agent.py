@@ -37,6 +37,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.server.registry import TOOLS_CHANGED
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -58,13 +59,13 @@ def serving(run: Callable[[str], Any] = parrot, **fields: Any) -> ToolServer:
 
 
 @asynccontextmanager
-async def client(server: ToolServer, era: str = "modern", **options: Any) -> AsyncIterator[Connection]:
+async def client(server: ToolServer, era: Era = "modern", **options: Any) -> AsyncIterator[Connection]:
     with trio.fail_after(10):
         async with open_memory_connection(server, protocol=era, **options) as connection:
             yield connection
 
 
-async def prompted(run: Callable[[str], Any], era: str = "modern") -> ToolResult:
+async def prompted(run: Callable[[str], Any], era: Era = "modern") -> ToolResult:
     async with client(serving(run), era) as connection:
         return await connection.call_tool("parrot", {"prompt": "hello"})
 
@@ -73,7 +74,7 @@ async def prompted(run: Callable[[str], Any], era: str = "modern") -> ToolResult
 
 
 @EVERY_ERA
-async def test_an_agent_is_one_tool_named_after_it_with_a_prompt(era: str) -> None:
+async def test_an_agent_is_one_tool_named_after_it_with_a_prompt(era: Era) -> None:
     async with client(serving(), era) as connection:
         (found,) = (await import_tools(connection)).tools
         assert (found.name, found.description) == ("parrot", "Repeats what it hears.")
@@ -85,7 +86,7 @@ async def test_an_agent_is_one_tool_named_after_it_with_a_prompt(era: str) -> No
 
 
 @EVERY_ERA
-async def test_a_str_is_the_final_text(era: str) -> None:
+async def test_a_str_is_the_final_text(era: Era) -> None:
     result = await prompted(parrot, era)
     assert result.blocks == (Text("You said: hello"),)
     assert (result.is_error, result.structured_json) == (False, None)
@@ -107,7 +108,7 @@ OBJECTS: list[tuple[Any, bytes]] = [
 
 @EVERY_ERA
 @pytest.mark.parametrize(("value", "encoded"), OBJECTS, ids=[repr(value) for value, _ in OBJECTS])
-async def test_an_object_is_json_as_text_and_as_structured_output(value: Any, encoded: bytes, era: str) -> None:
+async def test_an_object_is_json_as_text_and_as_structured_output(value: Any, encoded: bytes, era: Era) -> None:
     async def run(prompt: str) -> Any:
         return value
 
@@ -119,7 +120,7 @@ async def test_an_object_is_json_as_text_and_as_structured_output(value: Any, en
 
 
 @EVERY_ERA
-async def test_results_and_blocks_go_out_as_they_are_and_none_as_nothing(era: str) -> None:
+async def test_results_and_blocks_go_out_as_they_are_and_none_as_nothing(era: Era) -> None:
     picture = Image(b"GIF89a", "image/gif")
     answers: list[tuple[Any, tuple[Any, ...], bool]] = [
         (ToolResult([Text("a"), picture], is_error=True), (Text("a"), picture), True),
@@ -145,7 +146,7 @@ async def test_results_and_blocks_go_out_as_they_are_and_none_as_nothing(era: st
         (RequestError(-1, "no"), "no (code -1)"),
     ],
 )
-async def test_what_an_agent_raises_is_a_failed_call_with_its_text(error: Exception, text: str, era: str) -> None:
+async def test_what_an_agent_raises_is_a_failed_call_with_its_text(error: Exception, text: str, era: Era) -> None:
     async def run(prompt: str) -> Any:
         raise error
 
@@ -174,7 +175,7 @@ async def test_arguments_that_are_no_prompt_are_a_failed_call_and_nothing_runs(a
 
 
 @EVERY_ERA
-async def test_a_cancelled_call_cancels_the_agent(era: str) -> None:
+async def test_a_cancelled_call_cancels_the_agent(era: Era) -> None:
     begun, cancelled = trio.Event(), trio.Event()
 
     async def run(prompt: str) -> Any:
@@ -219,7 +220,7 @@ async def test_prompts_run_side_by_side() -> None:
 
 
 @EVERY_ERA
-async def test_the_agents_tools_are_published_beside_it(era: str) -> None:
+async def test_the_agents_tools_are_published_beside_it(era: Era) -> None:
     async with client(serving(tools=[echoing("b"), echoing("a")]), era) as connection:
         assert [found.remote_name for found in connection.tools] == ["parrot", "b", "a"]
         assert (await connection.call_tool("a", '{ "x": 1.10 }')).content == '{ "x": 1.10 }'
@@ -256,7 +257,7 @@ async def test_imported_tools_of_an_agent_pass_through_with_wrappers_too() -> No
 
 @EVERY_ERA
 async def test_each_call_of_a_tool_goes_through_wrap_the_outermost_first_and_the_agents_own_does_not(
-    era: str,
+    era: Era,
 ) -> None:
     seen: list[Any] = []
 
@@ -342,7 +343,7 @@ async def _goes_on_with_nothing(call: ToolCall, proceed: Any) -> Any:
     ],
 )
 async def test_a_wrapper_that_fails_is_a_failed_call_with_its_text(
-    wrapper: Any, text: str, era: str, caplog: pytest.LogCaptureFixture
+    wrapper: Any, text: str, era: Era, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
         async with client(serving(tools=[echoing()], wrap=[wrapper]), era) as connection:
@@ -395,7 +396,7 @@ async def test_cancels_pass_through_wrappers() -> None:
 
 
 @EVERY_ERA
-async def test_a_wrapped_tool_may_ask_the_user(era: str) -> None:
+async def test_a_wrapped_tool_may_ask_the_user(era: Era) -> None:
     @attrs.define
     class Form:
         colour: str
@@ -419,7 +420,7 @@ async def test_a_wrapped_tool_may_ask_the_user(era: str) -> None:
 
 
 @EVERY_ERA
-async def test_a_gated_tool_is_listed_and_answers_with_the_approval_text_and_nothing_runs(era: str) -> None:
+async def test_a_gated_tool_is_listed_and_answers_with_the_approval_text_and_nothing_runs(era: Era) -> None:
     ran: list[Any] = []
 
     async def note(call: ToolCall, proceed: Any) -> ToolResult:
@@ -465,7 +466,7 @@ async def test_timeout_and_cap_of_a_tools_policy_are_not_applied() -> None:
 
 
 @EVERY_ERA
-async def test_the_wrappers_of_a_tools_policy_hold_inside_those_of_the_agent(era: str) -> None:
+async def test_the_wrappers_of_a_tools_policy_hold_inside_those_of_the_agent(era: Era) -> None:
     seen: list[str] = []
 
     def named(name: str) -> Any:
@@ -533,7 +534,7 @@ def later(prompt: str) -> Awaitable[Report]:
 @pytest.mark.parametrize(
     "run", [Scout().run, Scout(), partial(report, 1), later], ids=lambda run: type(run).__name__
 )
-async def test_a_return_type_is_listed_as_output_schema(run: Any, era: str) -> None:
+async def test_a_return_type_is_listed_as_output_schema(run: Any, era: Era) -> None:
     async with client(serving(run), era) as connection:
         (found,) = connection.tools
         assert found.output_schema is not None

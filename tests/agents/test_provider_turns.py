@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from tests.provider_shapes import PNG, PROVIDERS, asking
+from trio_mcp.agents.providers.lookup import Provider
 from trio_mcp.agents.toolbox import Toolbox
 from trio_mcp.functions.decorators import tool
 from trio_mcp.memory import open_memory_connection
@@ -25,7 +26,7 @@ async def paint(colour: str) -> list[Any]:
 
 
 @pytest.mark.table("provider", PROVIDERS)
-async def test_a_model_calls_a_tool_by_a_mended_name_and_sees_what_it_returned(provider: str) -> None:
+async def test_a_model_calls_a_tool_by_a_mended_name_and_sees_what_it_returned(provider: Provider) -> None:
     server = ToolServer("art")
     server.add_tools(paint)
     with trio.fail_after(10):
@@ -44,7 +45,7 @@ async def test_a_model_calls_a_tool_by_a_mended_name_and_sees_what_it_returned(p
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses"])
-async def test_broken_arguments_come_back_to_the_model_as_a_failed_call(provider: str) -> None:
+async def test_broken_arguments_come_back_to_the_model_as_a_failed_call(provider: Provider) -> None:
     toolbox = Toolbox([paint])
     answer = asking(provider, "call_1", "paint", {})
     [call] = answer.get("tool_calls") or answer["output"]

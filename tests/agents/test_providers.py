@@ -40,7 +40,7 @@ from tests.provider_shapes import (
     asking,
     assert_is,
 )
-from trio_mcp.agents.providers.lookup import calls, definitions, results
+from trio_mcp.agents.providers.lookup import Provider, calls, definitions, results
 from trio_mcp.functions.decorators import raw_tool
 from trio_mcp.functions.decorators import tool as as_tool
 from trio_mcp.memory import open_memory_connection
@@ -125,7 +125,7 @@ DESCRIPTION = "Tool add from the MCP server calc. Adds."
         ),
     ],
 )
-def test_a_tool_is_defined_as_the_api_takes_it(provider: str, type_: Any, definition: dict[str, Any]) -> None:
+def test_a_tool_is_defined_as_the_api_takes_it(provider: Provider, type_: Any, definition: dict[str, Any]) -> None:
     assert definitions(provider, [ADD]) == [definition]
     assert_is(type_, definition)
 
@@ -137,13 +137,13 @@ def test_for_mcp_a_tool_is_a_tool_object() -> None:
     ]
 
 
-def schema_in(provider: str, definition: dict[str, Any]) -> Any:
+def schema_in(provider: Provider, definition: dict[str, Any]) -> Any:
     definition = definition.get("function", definition)
     return definition[{"anthropic": "input_schema", "mcp": "inputSchema"}.get(provider, "parameters")]
 
 
 @pytest.mark.table("provider", PROVIDERS)
-async def test_tools_of_a_connection_are_defined_in_their_order(provider: str) -> None:
+async def test_tools_of_a_connection_are_defined_in_their_order(provider: Provider) -> None:
     @as_tool(read_only=True)
     async def first(number: int) -> int:
         """Come first."""
@@ -166,7 +166,7 @@ async def test_tools_of_a_connection_are_defined_in_their_order(provider: str) -
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_schema_without_type_is_given_one(provider: str) -> None:
+def test_a_schema_without_type_is_given_one(provider: Provider) -> None:
     [definition] = definitions(provider, [listed(inputSchema={"properties": {"a": {}}})])
     assert schema_in(provider, definition) == {"type": "object", "properties": {"a": {}}}
 
@@ -180,26 +180,26 @@ def test_a_schema_without_type_is_given_one(provider: str) -> None:
         ("mcp", {"type": "object"}),
     ],
 )
-def test_openai_alone_is_given_properties_where_there_are_none(provider: str, schema: Any) -> None:
+def test_openai_alone_is_given_properties_where_there_are_none(provider: Provider, schema: Any) -> None:
     """Otherwise it refuses the whole request: "object schema missing properties"."""
     [definition] = definitions(provider, [listed()])
     assert schema_in(provider, definition) == schema
 
 
 @pytest.mark.table("provider", ["anthropic", "openai", "openai-responses"])
-def test_an_empty_object_of_a_php_server_is_an_object(provider: str) -> None:
+def test_an_empty_object_of_a_php_server_is_an_object(provider: Provider) -> None:
     [definition] = definitions(provider, [listed(inputSchema={"type": "object", "properties": []})])
     assert schema_in(provider, definition) == {"type": "object", "properties": {}}
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_tool_without_description_is_defined_without_one(provider: str) -> None:
+def test_a_tool_without_description_is_defined_without_one(provider: Provider) -> None:
     [definition] = definitions(provider, [raw_tool("bare", "", {"type": "object"}, bytes)])
     assert "description" not in definition.get("function", definition)
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(provider: str) -> None:
+def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(provider: Provider) -> None:
     tool = listed(inputSchema={"type": "object", "properties": {"a": {"type": "object"}}})
     before = copy.deepcopy(tool.input_schema)
     [definition] = definitions(provider, [tool])
@@ -209,7 +209,7 @@ def test_defining_leaves_the_tool_as_it_is_and_so_does_changing_the_definition(p
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: str) -> None:
+def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: Provider) -> None:
     [definition] = definitions(
         provider, [listed(title="\udc00", description="half \ud83d of a pair, \ud83d\ude00")]
     )
@@ -219,7 +219,7 @@ def test_a_lone_surrogate_in_a_description_does_not_cost_the_request(provider: s
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: str) -> None:
+def test_a_lone_surrogate_in_a_schema_does_not_cost_the_request(provider: Provider) -> None:
     properties = {"a": {"description": "half \ud83d of a pair, \ud83d\ude00 \\ud83d"}}
     [definition] = definitions(provider, [listed(inputSchema={"properties": properties})])
     text = schema_in(provider, definition)["properties"]["a"]["description"]
@@ -245,14 +245,14 @@ LONG = "a" * 65
         ("naïve\n", "na_ve__e5264d07"),
     ],
 )
-def test_a_name_that_providers_refuse_is_mended_and_mapped_back(provider: str, name: str, given: str) -> None:
+def test_a_name_that_providers_refuse_is_mended_and_mapped_back(provider: Provider, name: str, given: str) -> None:
     [definition] = definitions(provider, [named(name)])
     assert definition.get("function", definition)["name"] == given
     assert calls(provider, asking(provider, "1", given, {}), [named(name)])[0].name == name
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_other_names_of_a_call_stay(provider: str) -> None:
+def test_other_names_of_a_call_stay(provider: Provider) -> None:
     """A model may make one up, or read the tool's own name somewhere."""
     tools = [named("get.time")]
     assert calls(provider, asking(provider, "1", "get.time", {}), tools)[0].name == "get.time"
@@ -261,7 +261,7 @@ def test_other_names_of_a_call_stay(provider: str) -> None:
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_mended_name_that_meets_another_is_refused(provider: str) -> None:
+def test_a_mended_name_that_meets_another_is_refused(provider: Provider) -> None:
     tools = [named("get.time"), named("get_time_1d1114c3")]
     for ask in (
         lambda: definitions(provider, tools),
@@ -311,7 +311,7 @@ COMPLETION = ChatCompletion.model_validate(OPENAI_ANSWER)
     ],
 )
 def test_calls_come_in_order_and_with_their_arguments_untouched(
-    provider: str, message: Any, found: list[ToolCall]
+    provider: Provider, message: Any, found: list[ToolCall]
 ) -> None:
     assert calls(provider, message, [named("get.time")]) == found
 
@@ -333,7 +333,7 @@ def test_calls_come_in_order_and_with_their_arguments_untouched(
         ("mcp", {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello."}}),
     ],
 )
-def test_a_message_without_calls_has_none(provider: str, message: Any) -> None:
+def test_a_message_without_calls_has_none(provider: Provider, message: Any) -> None:
     assert calls(provider, message) == []
 
 
@@ -378,7 +378,7 @@ def test_an_answer_that_was_not_validated_can_be_read() -> None:
         ("mcp", {"model": "m"}),
     ],
 )
-def test_what_is_no_answer_of_the_provider_is_refused(provider: str, message: Any) -> None:
+def test_what_is_no_answer_of_the_provider_is_refused(provider: Provider, message: Any) -> None:
     """An agent whose turn seems to be over, because its author named the wrong provider, is hard to mend."""
     with pytest.raises(TypeError) as caught:
         calls(provider, message)
@@ -565,18 +565,18 @@ def test_an_outcome_without_text_says_so() -> None:
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_no_outcomes_are_nothing_to_tell(provider: str) -> None:
+def test_no_outcomes_are_nothing_to_tell(provider: Provider) -> None:
     assert results(provider, []) == []
 
 
 @pytest.mark.table("provider", PROVIDERS)
-def test_a_lone_surrogate_in_a_text_does_not_cost_the_conversation(provider: str) -> None:
+def test_a_lone_surrogate_in_a_text_does_not_cost_the_conversation(provider: Provider) -> None:
     told = results(provider, [ToolOutcome("1", "x", "a\ud800b", images=(PNG,))])
     assert "a\ufffdb" in json.dumps(told, ensure_ascii=False).encode().decode()
 
 
 @pytest.mark.table("provider", PROVIDERS)
-async def test_what_a_server_returned_is_shown_to_the_model(provider: str) -> None:
+async def test_what_a_server_returned_is_shown_to_the_model(provider: Provider) -> None:
     @as_tool
     async def paint() -> list[Any]:
         return [Text("as wished"), PNG]

@@ -29,7 +29,7 @@ from tests.provider_shapes import (
     TURN,
     assert_is,
 )
-from trio_mcp.agents.providers.lookup import calls, definitions, results
+from trio_mcp.agents.providers.lookup import Provider, calls, definitions, results
 from trio_mcp.functions.decorators import raw_tool
 from trio_mcp.tools.policy import ToolCall
 
@@ -137,7 +137,7 @@ FIRST_CHOICE = {"index": 0, "finish_reason": "stop", "logprobs": None, "message"
     ],
 )
 async def test_the_client_sends_what_we_made_and_we_read_what_it_got(
-    provider: str, talk: Callable[..., Any], answers: Any, asked: list[ToolCall], messages: str
+    provider: Provider, talk: Callable[..., Any], answers: Any, asked: list[ToolCall], messages: str
 ) -> None:
     transport, bodies = scripted(*answers)
     with trio.fail_after(60):

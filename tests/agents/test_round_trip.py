@@ -39,7 +39,7 @@ from trio_mcp import (
     raw_tool,
 )
 from trio_mcp.models.tool import judge_entry
-from trio_mcp.protocol.revisions import META_SERVER_INFO
+from trio_mcp.protocol.revisions import META_SERVER_INFO, Era
 
 ERAS = tuple(itertools.product(("modern", "legacy"), repeat=2))
 eras = st.sampled_from(ERAS)
@@ -113,7 +113,7 @@ def with_type(text: str) -> bytes:
 
 
 @asynccontextmanager
-async def bridged(tool: Tool, eras: tuple[str, str]) -> AsyncIterator[tuple[Connection, Tap, Connection, Tap]]:
+async def bridged(tool: Tool, eras: tuple[Era, Era]) -> AsyncIterator[tuple[Connection, Tap, Connection, Tap]]:
     """Both connections on the way: to the server of the tool, and to the one that publishes it again."""
     behind, front = ToolServer("behind"), ToolServer("front")
     behind.add_tools(tool)
@@ -140,7 +140,7 @@ async def only(connection: Connection) -> Tool:
 @example(DEEP, ERAS[2])
 @example('{"x":1,\r\n"type" : "object"}', ERAS[3])
 @settings(max_examples=examples(50))
-def test_any_object_schema_survives_byte_for_byte(schema: str, eras: tuple[str, str]) -> None:
+def test_any_object_schema_survives_byte_for_byte(schema: str, eras: tuple[Era, Era]) -> None:
     root = json.loads(schema)
     assume(root["type"] == "object" if "type" in root else "$ref" not in root)
     tool = raw_tool("t", "d", schema.encode(), lambda arguments: None)
@@ -165,7 +165,7 @@ def test_any_object_schema_survives_byte_for_byte(schema: str, eras: tuple[str, 
 @example('{"huge":1e400,"digits":' + "9" * 5000 + "}", ERAS[2], True)
 @example("{ }", ERAS[3], False)
 @settings(max_examples=examples(50))
-def test_any_object_arguments_survive_byte_for_byte(arguments: str, eras: tuple[str, str], as_text: bool) -> None:
+def test_any_object_arguments_survive_byte_for_byte(arguments: str, eras: tuple[Era, Era], as_text: bool) -> None:
     arrived: list[bytes] = []
     tool = raw_tool("t", "d", b"{}", arrived.append)
     expected = on_one_line(arguments)
@@ -218,7 +218,7 @@ results = st.builds(
 @example(ToolResult(structured_json=b"[1.10]", meta={"trace": 2**70}), ERAS[2])
 @example(ToolResult(is_error=True), ERAS[3])
 @settings(max_examples=examples(50))
-def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
+def test_any_result_survives(result: ToolResult, eras: tuple[Era, Era]) -> None:
     tool = raw_tool("t", "d", b"{}", lambda arguments: result)
     structured = None if result.structured_json is None else on_one_line(result.structured_json.decode())
     # server/tools: to legacy clients structured output is an object.
@@ -244,7 +244,7 @@ def test_any_result_survives(result: ToolResult, eras: tuple[str, str]) -> None:
 
 
 @pytest.mark.table("eras", ERAS)
-async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> None:
+async def test_every_other_field_of_an_entry_survives(eras: tuple[Era, Era]) -> None:
     entry = {
         "title": "A title",
         "description": "Does.\nMuch \u2028.",
@@ -276,7 +276,7 @@ async def test_every_other_field_of_an_entry_survives(eras: tuple[str, str]) -> 
 
 
 @pytest.mark.table("eras", ERAS)
-async def test_a_title_among_the_annotations_stays_there(eras: tuple[str, str]) -> None:
+async def test_a_title_among_the_annotations_stays_there(eras: tuple[Era, Era]) -> None:
     base = raw_tool("t", "d", b'{"type":"object"}', lambda arguments: None)
     spec = attrs.evolve(base.spec, annotations=ToolAnnotations(title="Hers"))
     async with bridged(attrs.evolve(base, spec=spec), eras) as (up, _, down, _):

@@ -24,6 +24,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.testing import open_functions
 
 
@@ -95,7 +96,7 @@ async def test_an_approve_that_is_no_function_is_refused() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_outcome_has_the_text_the_images_and_the_structured_output(era: str) -> None:
+async def test_an_outcome_has_the_text_the_images_and_the_structured_output(era: Era) -> None:
     @tool
     async def chart() -> ToolResult:
         return ToolResult(

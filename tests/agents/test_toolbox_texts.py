@@ -28,6 +28,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.testing import misbehaving_server
 from trio_mcp.tools.failures import failure_text, text_of
 from trio_mcp.tools.tool import remote_tool
@@ -230,7 +231,7 @@ async def test_a_connection_that_was_closed_is_told_as_mcp() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_error_that_a_server_answers_is_told_as_mcp_with_its_code(era: str) -> None:
+async def test_an_error_that_a_server_answers_is_told_as_mcp_with_its_code(era: Era) -> None:
     server = ToolServer("s")
     server.add_tools(add)
     async with open_memory_connection(server, protocol=era) as connection:
@@ -304,7 +305,7 @@ def test_an_exception_as_a_tool_text(error: Exception, text: str) -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_says_of_a_lost_server_behind_it_what_a_toolbox_says(
-    era: str, nothing_left: dict[str, str]
+    era: Era, nothing_left: dict[str, str]
 ) -> None:
     said = 'mcp: server "misbehaving" stopped: exited with status 3'
     with trio.fail_after(20):
@@ -315,7 +316,7 @@ async def test_a_server_says_of_a_lost_server_behind_it_what_a_toolbox_says(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_says_of_a_closed_connection_behind_it_what_a_toolbox_says(era: str) -> None:
+async def test_a_server_says_of_a_closed_connection_behind_it_what_a_toolbox_says(era: Era) -> None:
     async with open_toolbox(add) as (_, behind):
         found = behind.tools
         await behind.aclose()

@@ -28,6 +28,7 @@ from trio_mcp import (
     tool,
 )
 from trio_mcp import ToolServer as Publishing
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.testing import open_functions
 
 
@@ -185,7 +186,7 @@ async def test_the_questions_of_a_server_are_answered_by_its_connection() -> Non
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_cancel_ends_one_call_and_tells_its_server(era: str) -> None:
+async def test_cancel_ends_one_call_and_tells_its_server(era: Era) -> None:
     hall = Hall()
     told: list[str] = []
     outcomes: list[ToolOutcome] = []
@@ -278,7 +279,7 @@ async def test_a_call_that_ends_all_the_same_has_its_result() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_tool_has_one_text_whoever_runs_it(era: str) -> None:
+async def test_a_tool_has_one_text_whoever_runs_it(era: Era) -> None:
     @tool
     async def both() -> ToolResult:
         return ToolResult("five", structured_json=b'{"sum":5}')

@@ -22,6 +22,7 @@ from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, config, run
 from tests.exposing import ERAS, HANDSHAKE
 from tests.peers import Lives, open_lives, peer
 from trio_mcp import Connection, Server, open_connection
+from trio_mcp.protocol.revisions import Era, ProtocolChoice
 
 pytestmark = [
     pytest.mark.slow,  # Python starts anew for each test
@@ -46,7 +47,7 @@ def entries(*names: str, **options: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def gateway(
-    directory: Path, *, protocol: str = "auto", on_stderr: Any = None, **servers: Any
+    directory: Path, *, protocol: ProtocolChoice = "auto", on_stderr: Any = None, **servers: Any
 ) -> AsyncIterator[Connection]:
     """A client's connection to the command."""
     command, *args = (*COMMAND, "gateway", "--config", config(directory, **servers))
@@ -62,7 +63,7 @@ def names(connection: Connection) -> list[str]:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_thousand_calls_to_two_servers_are_all_answered_each_with_its_own(
-    tmp_path: Path, era: str
+    tmp_path: Path, era: Era
 ) -> None:
     answers: dict[int, Any] = {}
     servers = {"old": entry("old", era="legacy"), "new": entry("new", era="modern")}
@@ -79,7 +80,7 @@ async def test_a_thousand_calls_to_two_servers_are_all_answered_each_with_its_ow
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_killing_one_server_midway_costs_its_calls_alone_and_it_comes_back(tmp_path: Path, era: str) -> None:
+async def test_killing_one_server_midway_costs_its_calls_alone_and_it_comes_back(tmp_path: Path, era: Era) -> None:
     """Half of a thousand calls wait in each server; one is killed by a call of its own."""
     answers: dict[str, list[str]] = {"mortal": [], "other": []}
     half = CALLS // 2

@@ -14,6 +14,7 @@ import trio
 from tests.cli.command_line import COMMAND, ENVIRONMENT, PATIENCE, config, run
 from tests.exposing import ERAS
 from trio_mcp import Server, open_connection
+from trio_mcp.protocol.revisions import Era
 
 pytestmark = [
     pytest.mark.slow,  # Python starts anew for each test
@@ -25,7 +26,7 @@ DEMO = {"command": sys.executable, "args": ["-m", "trio_mcp", "serve", "trio_mcp
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_tools_of_all_servers_are_called_at_one_endpoint_until_a_signal(tmp_path: Path, era: str) -> None:
+async def test_tools_of_all_servers_are_called_at_one_endpoint_until_a_signal(tmp_path: Path, era: Era) -> None:
     command = [*COMMAND, "gateway", "--config", config(tmp_path, one=DEMO, two=DEMO), "--http", "0"]
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:

@@ -17,14 +17,14 @@ SERVER = Server("s", command="/bin/server", env={"PATH": "/bin"})
 Use = Callable[[Connection], Awaitable[Any]]
 
 BAD: dict[str, tuple[Use, type[Exception], str]] = {
-    "name None": (lambda c: c.call_tool(None), TypeError, "name: expected str, got NoneType"),  # type: ignore[arg-type]
-    "name bytes": (lambda c: c.call_tool(b"echo"), TypeError, "name: expected str, got bytes"),  # type: ignore[arg-type]
-    "meta str": (lambda c: c.call_tool("echo", meta="x"), InvalidArgumentsError, "meta"),  # type: ignore[arg-type]
-    "meta list": (lambda c: c.call_tool("echo", meta=[1]), InvalidArgumentsError, "meta"),  # type: ignore[arg-type]
-    "meta empty list": (lambda c: c.call_tool("echo", meta=[]), InvalidArgumentsError, "meta"),  # type: ignore[arg-type]
+    "name None": (lambda c: c.call_tool(None), TypeError, "name: expected str, got NoneType"),  # type: ignore[call-overload]
+    "name bytes": (lambda c: c.call_tool(b"echo"), TypeError, "name: expected str, got bytes"),  # type: ignore[call-overload]
+    "meta str": (lambda c: c.call_tool("echo", meta="x"), InvalidArgumentsError, "meta"),  # type: ignore[call-overload]
+    "meta list": (lambda c: c.call_tool("echo", meta=[1]), InvalidArgumentsError, "meta"),  # type: ignore[call-overload]
+    "meta empty list": (lambda c: c.call_tool("echo", meta=[]), InvalidArgumentsError, "meta"),  # type: ignore[call-overload]
     "meta NaN": (lambda c: c.call_tool("echo", meta={"a": float("nan")}), InvalidArgumentsError, "a: nan"),
     "meta keys": (lambda c: c.call_tool("echo", meta={1: 2}), InvalidArgumentsError, "int, not str"),  # type: ignore[dict-item]
-    "on_progress": (lambda c: c.call_tool("echo", on_progress=7), TypeError, "on_progress: expected"),  # type: ignore[arg-type]
+    "on_progress": (lambda c: c.call_tool("echo", on_progress=7), TypeError, "on_progress: expected"),  # type: ignore[call-overload]
     "method None": (lambda c: c.request(None), TypeError, "method: expected str, got NoneType"),  # type: ignore[arg-type]
     "method surrogate": (lambda c: c.request("\ud800"), ValueError, "surrogate"),
     "params list": (lambda c: c.request("x", []), InvalidArgumentsError, "expected a mapping, got list"),  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from trio_mcp import (
     open_memory_connection,
     raw_tool,
 )
+from trio_mcp.protocol.revisions import Era
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -69,19 +70,19 @@ async def beside(far_end: AbstractAsyncContextManager[Server]) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def our_server(era: str) -> AsyncIterator[Server]:
+async def our_server(era: Era) -> AsyncIterator[Server]:
     async with serving(server=contract()) as served:
         yield Server("contract", url=served.url, protocol=era)
 
 
 @asynccontextmanager
-async def stdio(era: str) -> AsyncIterator[Connection]:
+async def stdio(era: Era) -> AsyncIterator[Connection]:
     async with open_connection(peer(era=era)) as connection:
         yield connection
 
 
 @asynccontextmanager
-async def plain_peer(era: str) -> AsyncIterator[Server]:
+async def plain_peer(era: Era) -> AsyncIterator[Server]:
     async with trio.open_nursery() as nursery:
         found = await start_peer(nursery, era)
         found.calls["hang"] = found.calls["wait"]

@@ -22,6 +22,7 @@ from trio_mcp import (
     open_memory_connection,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.testing import open_functions, open_script
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -52,7 +53,7 @@ def answering(result: Any) -> Any:
     return on_elicit
 
 
-async def answered(result: Any, era: str) -> str:
+async def answered(result: Any, era: Era) -> str:
     """What the tool makes of an answer."""
     with trio.fail_after(5):
         async with open_functions(ask, protocol=era, on_elicit=answering(result)) as connection:
@@ -63,7 +64,7 @@ async def answered(result: Any, era: str) -> str:
 
 
 @EVERY_ERA
-async def test_the_handler_is_given_message_schema_and_the_whole_request(era: str) -> None:
+async def test_the_handler_is_given_message_schema_and_the_whole_request(era: Era) -> None:
     seen: list[ElicitRequest] = []
 
     async def on_elicit(request: ElicitRequest) -> ElicitResult:
@@ -88,12 +89,12 @@ async def test_the_handler_is_given_message_schema_and_the_whole_request(era: st
     ],
     ids=str,
 )
-async def test_each_action_reaches_the_tool(result: ElicitResult, text: str, era: str) -> None:
+async def test_each_action_reaches_the_tool(result: ElicitResult, text: str, era: Era) -> None:
     assert await answered(result, era) == text
 
 
 @EVERY_ERA
-async def test_defaults_of_the_form_are_filled_in(era: str) -> None:
+async def test_defaults_of_the_form_are_filled_in(era: Era) -> None:
     """The client's duty: what goes over the wire is complete."""
     script = handshake(era) + call_that_asks(
         era,
@@ -156,7 +157,7 @@ BAD = [
 
 @pytest.mark.parametrize("content", GOOD, ids=str)
 @EVERY_ERA
-async def test_an_answer_that_fits_the_form_goes_out(content: dict[str, Any], era: str) -> None:
+async def test_an_answer_that_fits_the_form_goes_out(content: dict[str, Any], era: Era) -> None:
     defaults = {"text": "ab", "count": 3, "colour": "red", "many": ["a"]}
     answer = {"action": "accept", "content": {**defaults, **content}}
     script = handshake(era) + call_that_asks(era, {"message": "m", "requestedSchema": SCHEMA}, answer=answer)
@@ -221,7 +222,7 @@ async def test_a_result_of_another_type_is_a_type_error_to_the_modern_caller() -
 
 
 @EVERY_ERA
-async def test_a_required_field_without_an_answer_misses_the_form(era: str) -> None:
+async def test_a_required_field_without_an_answer_misses_the_form(era: Era) -> None:
     if era == "modern":
         with pytest.raises(ValueError, match="elicitation: name: missing, but required"):
             await answered(ElicitResult.accept({}), era)
@@ -267,7 +268,7 @@ async def test_in_the_legacy_era_a_handler_that_waits_is_cancelled_when_the_body
 
 
 @EVERY_ERA
-async def test_a_handler_may_call_the_same_server(era: str) -> None:
+async def test_a_handler_may_call_the_same_server(era: Era) -> None:
     async def double(number: int) -> int:
         return 2 * number
 
@@ -284,9 +285,9 @@ async def test_a_handler_may_call_the_same_server(era: str) -> None:
 
 
 @EVERY_ERA
-async def test_a_handler_that_is_no_function_is_named(era: str) -> None:
+async def test_a_handler_that_is_no_function_is_named(era: Era) -> None:
     with pytest.raises(InvalidServerError, match="on_elicit: expected a function, got int"):
-        async with open_functions(ask, protocol=era, on_elicit=7):
+        async with open_functions(ask, protocol=era, on_elicit=7):  # type: ignore[arg-type]  # no function
             pass
 
 

@@ -43,7 +43,7 @@ def pages(*found: Any) -> Reply:
     return reply
 
 
-async def opened(host: FakeHost, reply: Reply, server: Server = SERVER, **limits: int) -> Connection:
+async def opened(host: FakeHost, reply: Reply, server: Server = SERVER, **limits: Any) -> Connection:
     """Open with this listing, and close again."""
     host.scripts = [serving({**MODERN, "tools/list": reply})]
     with trio.fail_after(20):

@@ -15,6 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.peers import ERAS, open_lives, peer
 from trio_mcp import Connection, ServerStoppedError, open_connection
+from trio_mcp.protocol.revisions import Era
 
 AT_ONCE = 2.0
 
@@ -31,9 +32,9 @@ DEATHS: dict[str, tuple[str, dict[str, Any], int | None, str]] = {
 SIZES = (1, 5 << 20)
 
 
-async def stopped_by(connection: Connection, tool: str, arguments: object = None) -> ServerStoppedError:
+async def stopped_by(connection: Connection, tool: str, arguments: Any = None) -> ServerStoppedError:
     with pytest.raises(ServerStoppedError) as caught:
-        await connection.call_tool(tool, arguments)  # type: ignore[arg-type]
+        await connection.call_tool(tool, arguments)
     return caught.value
 
 
@@ -43,7 +44,7 @@ async def stopped_by(connection: Connection, tool: str, arguments: object = None
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("death", DEATHS)
-async def test_every_pending_call_fails_at_once_and_says_how_the_server_ended(era: str, death: str) -> None:
+async def test_every_pending_call_fails_at_once_and_says_how_the_server_ended(era: Era, death: str) -> None:
     tool, arguments, returncode, words = DEATHS[death]
     errors = []
     with trio.fail_after(20):
@@ -77,7 +78,7 @@ async def test_every_pending_call_fails_at_once_and_says_how_the_server_ended(er
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_answer_written_just_before_the_end_is_delivered(era: str) -> None:
+async def test_an_answer_written_just_before_the_end_is_delivered(era: Era) -> None:
     """What is in the pipe is read, although the leader has exited already."""
     source = (
         "def last(peer, id_, arguments, meta): echo(peer, id_, arguments, meta); os._exit(3)\nCALLS['echo'] = last"
@@ -137,7 +138,7 @@ async def test_aclose_fails_the_calls_in_flight() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("endless", [False, True])
-async def test_256_kib_of_stderr_before_each_answer_stop_nobody(era: str, endless: bool) -> None:
+async def test_256_kib_of_stderr_before_each_answer_stop_nobody(era: Era, endless: bool) -> None:
     lines: list[str] = []
     with trio.fail_after(20):
         server = peer(era=era, source="write_all(2, b'm' * (256 * 1024))")

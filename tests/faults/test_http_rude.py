@@ -15,8 +15,9 @@ from trio.testing import wait_all_tasks_blocked
 from tests.http_peer import Exchange, content, start_peer
 from tests.raw_http import Line, listen
 from trio_mcp import ProtocolError, Server, ServerStartError, ServerStoppedError, open_connection
+from trio_mcp.protocol.revisions import Era, ProtocolChoice
 
-ERAS = ("modern", "legacy")
+ERAS: tuple[Era, ...] = ("modern", "legacy")
 
 
 # --- fault 17: answers that nobody waits for
@@ -24,7 +25,7 @@ ERAS = ("modern", "legacy")
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("as_events", [False, True])
-async def test_the_first_of_two_answers_counts(nursery: trio.Nursery, era: str, as_events: bool) -> None:
+async def test_the_first_of_two_answers_counts(nursery: trio.Nursery, era: Era, as_events: bool) -> None:
     peer = await start_peer(nursery, era)
 
     async def twice(exchange: Exchange) -> None:
@@ -113,7 +114,7 @@ SECRET = "swordfish-42"
     ],
 )
 async def test_a_secret_that_the_server_repeats_is_in_no_error_of_the_chain(
-    nursery: trio.Nursery, sent: str, protocol: str
+    nursery: trio.Nursery, sent: str, protocol: ProtocolChoice
 ) -> None:
     async def serve(line: Line) -> None:
         while await line.read():
@@ -280,7 +281,7 @@ async def test_an_answer_on_another_stream_does_not_cut_off_on_progress(nursery:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_comes_behind_the_answer_is_taken_and_progress_is_not(nursery: trio.Nursery, era: str) -> None:
+async def test_what_comes_behind_the_answer_is_taken_and_progress_is_not(nursery: trio.Nursery, era: Era) -> None:
     peer = await start_peer(nursery, era)
     logged, progress, go = [], [], trio.Event()
 

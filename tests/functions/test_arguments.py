@@ -14,6 +14,8 @@ import pytest
 from tests.exposing import ERAS, failure, raw, said
 from trio_mcp import InvalidArgumentsError, raw_tool, tool
 from trio_mcp.models import validation as wording
+from trio_mcp.protocol.revisions import Era
+from trio_mcp.tools.tool import Arguments
 
 
 class Colour(enum.Enum):
@@ -45,7 +47,7 @@ def test_the_example_runs() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_wrong_type_is_told_with_field_expectation_and_what_came(era: str) -> None:
+async def test_a_wrong_type_is_told_with_field_expectation_and_what_came(era: Era) -> None:
     @tool(name="x")
     def add(a: int, b: int) -> int:
         return a + b
@@ -123,7 +125,8 @@ async def test_nothing_blank_and_null_are_no_arguments() -> None:
     def add(a: int = 1) -> int:
         return a
 
-    for empty in (None, {}, "", " \n", "null", b""):
+    nothing: tuple[Arguments, ...] = (None, {}, "", " \n", "null", b"")
+    for empty in nothing:
         assert (await tool(add).call(empty)).content == "1"
     assert await said(add) == "1"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from types import GenericAlias
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -24,6 +25,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 
 
 @attrs.define
@@ -75,7 +77,7 @@ def test_the_decorator_takes_name_title_description_and_policy() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_name_title_and_description_are_listed(era: str) -> None:
+async def test_name_title_and_description_are_listed(era: Era) -> None:
     entry = await listed(tool(name="plus.1", title="Plus", description="Adds.")(giving(1)), era=era)
     assert (entry["name"], entry["title"], entry["description"]) == ("plus.1", "Plus", "Adds.")
 
@@ -97,7 +99,7 @@ async def test_policy_alone_can_make_a_read_only_tool_sequential() -> None:
 
 @pytest.mark.table("era", ERAS)
 @pytest.mark.table("kind", [..., str, Any])
-async def test_a_str_is_one_text_block_and_nothing_structured(kind: Any, era: str) -> None:
+async def test_a_str_is_one_text_block_and_nothing_structured(kind: Any, era: Era) -> None:
     result = await call(giving('say "é"\n\u2028', kind), era=era)
     assert (result.blocks, result.structured_json, result.is_error) == ((Text('say "é"\n\u2028'),), None, False)
 
@@ -115,7 +117,8 @@ async def test_a_str_is_one_text_block_and_nothing_structured(kind: Any, era: st
     ids=lambda block: type(block).__name__,
 )
 async def test_a_content_block_is_given_as_it_is(block: Any) -> None:
-    for value, kind in ((block, ...), (block, type(block)), ([block], list[type(block)]), ((block,), ...)):
+    several = GenericAlias(list, (type(block),))  # list[...] of a class that is known now only
+    for value, kind in ((block, ...), (block, type(block)), ([block], several), ((block,), ...)):
         result = await call(giving(value, kind))
         assert (result.blocks, result.structured_json) == ((block,), None)
         assert "outputSchema" not in await listed(giving(value, kind))
@@ -297,7 +300,7 @@ async def test_text_that_is_no_utf8_is_shown_escaped() -> None:
     ],
     ids=str,
 )
-async def test_an_exception_is_an_error_result_with_its_text(error: Exception, text: str, era: str) -> None:
+async def test_an_exception_is_an_error_result_with_its_text(error: Exception, text: str, era: Era) -> None:
     def plain() -> None:
         raise error
 

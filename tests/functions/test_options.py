@@ -16,6 +16,7 @@ from trio_mcp.functions import decorators, docstring, local_tool, options, signa
 from trio_mcp.functions.types import metadata, refusal, schema, walking
 from trio_mcp.models import icon as icon_module
 from trio_mcp.models import tool as tool_module
+from trio_mcp.protocol.revisions import Era
 
 HINTS = {
     "read_only": "readOnlyHint",
@@ -105,7 +106,7 @@ async def test_a_hint_is_listed_where_it_was_given(option: str, value: bool, how
 
 @pytest.mark.table("era", ERAS)
 @pytest.mark.table("how", ["tool", "raw_tool"])
-async def test_everything_that_is_said_is_listed(how: str, era: str) -> None:
+async def test_everything_that_is_said_is_listed(how: str, era: Era) -> None:
     policy = Policy(timeout=1)
     icons, meta = [CLOCK, DOT], {"a.b/c": [1]}
     made = made_with(how, title="T", read_only=True, open_world=False, meta=meta, icons=icons, policy=policy)

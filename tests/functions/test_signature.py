@@ -342,7 +342,7 @@ async def test_a_nested_function_may_name_itself() -> None:
 
     @tool
     def down(number: int) -> str:
-        return "done" if number == 0 else down.function(number - 1)  # type: ignore[misc, no-any-return]
+        return "done" if number == 0 else down.function(number - 1)
 
     assert await said(down, {"number": 3}) == "done"
 

@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import pathlib
+import types
 import typing
 import uuid
 from collections.abc import Callable
@@ -397,7 +398,7 @@ async def test_a_field_of_pydantic_may_stand_as_the_default() -> None:
 
 async def test_a_default_may_be_what_only_we_can_write() -> None:
     @tool
-    def take(model: Model = Model(count=1), file: pathlib.Path = pathlib.Path("/a")) -> str:
+    def take(model: Model = Model(count=1, name="none"), file: pathlib.Path = pathlib.Path("/a")) -> str:
         return f"{model!r} {file}"
 
     assert take.input_schema["properties"]["model"]["default"] == {"count": 1, "name": "none"}
@@ -459,7 +460,7 @@ def test_definitions_of_one_name_do_not_mix() -> None:
 
     def take(one: Any, two: Any, three: Any) -> None: ...
 
-    take.__annotations__ |= {"one": Model, "two": other, "three": list[other]}
+    take.__annotations__ |= {"one": Model, "two": other, "three": types.GenericAlias(list, (other,))}
     schema = tool(take).input_schema
     assert schema["properties"]["one"] == {"$ref": "#/$defs/Model"}
     assert schema["properties"]["two"] == {"$ref": "#/$defs/Model_2"}

@@ -16,6 +16,7 @@ import trio
 from tests.interop import node_servers, python_servers
 from tests.interop.scenario import PATIENCE, Known, Scenario, check_listing
 from trio_mcp import ElicitRequest, ElicitResult, RequestError, Server, default_environment, open_connection
+from trio_mcp.protocol.revisions import ProtocolChoice
 
 pytestmark = pytest.mark.interop
 
@@ -77,7 +78,7 @@ async def test_every_tool_is_listed_and_answers(
     known: Known,
     scenario: Scenario,
     modes: tuple[str, ...],
-    protocol: str,
+    protocol: ProtocolChoice,
     revision: str,
     nothing_left: dict[str, str],
 ) -> None:
@@ -101,7 +102,11 @@ async def test_every_tool_is_listed_and_answers(
     ids=["sdk-v1", "sdk-v2-modern", "sdk-v2-legacy"],
 )
 async def test_progress_questions_and_many_calls(
-    known: Known, scenario: Scenario, modes: tuple[str, ...], protocol: str, nothing_left: dict[str, str]
+    known: Known,
+    scenario: Scenario,
+    modes: tuple[str, ...],
+    protocol: ProtocolChoice,
+    nothing_left: dict[str, str],
 ) -> None:
     asked = []
     steps: list[float] = []

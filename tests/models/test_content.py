@@ -186,9 +186,9 @@ def test_what_a_block_is_made_of_beside_its_essence_is_given_by_keyword() -> Non
     with pytest.raises(TypeError):
         Text("x", {})  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        EmbeddedResource("u", "text")  # type: ignore[call-arg]
+        EmbeddedResource("u", "text")  # type: ignore[call-arg, arg-type]
     with pytest.raises(TypeError):
-        ResourceLink("u", "n", "title")  # type: ignore[call-arg]
+        ResourceLink("u", "n", "title")  # type: ignore[call-arg, arg-type]
 
 
 def test_blocks_are_frozen_and_bytes_do_not_flood_their_reprs() -> None:

@@ -15,7 +15,7 @@ from httpx_sse import EventSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_mcp.protocol.sse import EventBuffer
+from trio_mcp.protocol.sse import EventBuffer, ServerSentEvent
 
 MARK = b"\xef\xbb\xbf"
 LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -53,8 +53,8 @@ def read(chunks: list[bytes], maximum: int = 1000) -> Seen:
     return shown(events), buffer.last_event_id, buffer.retry
 
 
-def shown(events: list[object]) -> list[tuple[str, str]]:
-    return [(event.event, event.data.decode("utf-8", "replace")) for event in events]  # type: ignore[attr-defined]
+def shown(events: list[ServerSentEvent]) -> list[tuple[str, str]]:
+    return [(event.event, event.data.decode("utf-8", "replace")) for event in events]
 
 
 BODIES = {

@@ -25,7 +25,7 @@ from trio_mcp.protocol.negotiation import (
     Restart,
     Wait,
 )
-from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS, request_meta
+from trio_mcp.protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS, ProtocolChoice, request_meta
 
 MODERN = MODERN_VERSIONS[0]
 NEWEST, OLDER, *_, OLDEST = LEGACY_VERSIONS
@@ -72,7 +72,7 @@ def unsupported(*supported: Any) -> tuple[Any, ...]:
     return fails_discover(-32022, "unsupported", {"supported": list(supported), "requested": MODERN})
 
 
-def play(protocol: str, remembered: Any, script: list[tuple[tuple[Any, ...], Decision]]) -> None:
+def play(protocol: ProtocolChoice, remembered: Any, script: list[tuple[tuple[Any, ...], Decision]]) -> None:
     negotiation = Negotiation(protocol, remembered)
     for (event, *facts), expected in script:
         assert getattr(negotiation, event)(*facts) == expected
@@ -252,7 +252,7 @@ def test_whatever_is_not_positively_modern_is_legacy(answer: Any) -> None:
 
 @pytest.mark.table("code", [-32020, -32021])
 @pytest.mark.table("protocol", ["auto", "modern", MODERN])
-def test_a_recognised_modern_error_is_surfaced_and_never_falls_back(code: int, protocol: str) -> None:
+def test_a_recognised_modern_error_is_surfaced_and_never_falls_back(code: int, protocol: ProtocolChoice) -> None:
     refused = Refused(f"server/discover failed: needs sampling (code {code})")
     play(
         protocol,
@@ -307,7 +307,7 @@ ONLY_LEGACY = f"no common protocol revision: the server speaks {NEWEST}, this cl
 
 @pytest.mark.table("protocol", ["modern", MODERN])
 @pytest.mark.table("remembered", [None, "modern", "legacy"])
-def test_modern_still_discovers(protocol: str, remembered: Any) -> None:
+def test_modern_still_discovers(protocol: ProtocolChoice, remembered: Any) -> None:
     play(protocol, remembered, [(BEGIN, Discover(MODERN)), (SILENT, WAIT), (IS_MODERN, MODERN_AGREED)])
 
 
@@ -323,7 +323,7 @@ def test_modern_still_discovers(protocol: str, remembered: Any) -> None:
     ],
     ids=["error", "no result", "legacy listed", "legacy supported", "exit"],
 )
-def test_modern_never_falls_back(protocol: str, event: Any, decision: Decision) -> None:
+def test_modern_never_falls_back(protocol: ProtocolChoice, event: Any, decision: Decision) -> None:
     play(protocol, None, [(BEGIN, Discover(MODERN)), (event, decision), (SILENT, WAIT)])
 
 
@@ -336,7 +336,7 @@ def test_legacy_skips_the_probe(remembered: Any) -> None:
 
 
 @pytest.mark.table("protocol", ["legacy", *LEGACY_VERSIONS])
-def test_legacy_is_never_started_again_and_never_probed(protocol: str) -> None:
+def test_legacy_is_never_started_again_and_never_probed(protocol: ProtocolChoice) -> None:
     version = NEWEST if protocol == "legacy" else protocol
     play(protocol, None, [(BEGIN, Initialize(version)), (EXITS, Died())])
     refused = Refused("initialize failed: no (code -32601)")
@@ -345,7 +345,7 @@ def test_legacy_is_never_started_again_and_never_probed(protocol: str) -> None:
 
 @pytest.mark.table("version", LEGACY_VERSIONS)
 @pytest.mark.table("protocol", ["auto", "legacy"])
-def test_any_legacy_revision_is_accepted_in_the_answer(protocol: str, version: str) -> None:
+def test_any_legacy_revision_is_accepted_in_the_answer(protocol: ProtocolChoice, version: str) -> None:
     negotiation = Negotiation(protocol, "legacy")
     assert negotiation.begin() == Initialize(NEWEST)
     decision = negotiation.initialize_answered(initialized(version))
@@ -354,7 +354,7 @@ def test_any_legacy_revision_is_accepted_in_the_answer(protocol: str, version: s
 
 @pytest.mark.table("version", [UNKNOWN, MODERN, "", "2025-11-25 "])
 @pytest.mark.table("protocol", ["auto", "legacy"])
-def test_another_revision_in_the_answer_is_refused(protocol: str, version: str) -> None:
+def test_another_revision_in_the_answer_is_refused(protocol: ProtocolChoice, version: str) -> None:
     negotiation = Negotiation(protocol, "legacy")
     negotiation.begin()
     decision = negotiation.initialize_answered(initialized(version))
@@ -364,7 +364,7 @@ def test_another_revision_in_the_answer_is_refused(protocol: str, version: str) 
 
 
 @pytest.mark.table(("pinned", "answered"), list(itertools.permutations(LEGACY_VERSIONS, 2)))
-def test_a_pinned_legacy_revision_alone_is_accepted(pinned: str, answered: str) -> None:
+def test_a_pinned_legacy_revision_alone_is_accepted(pinned: ProtocolChoice, answered: str) -> None:
     refused = Refused(f"no common protocol revision: the server speaks {answered}, this client {pinned}")
     play(pinned, None, [(BEGIN, Initialize(pinned)), (answers_initialize(initialized(answered)), refused)])
 
@@ -474,7 +474,7 @@ def test_empty_capabilities_may_be_an_array() -> None:
 
 
 @pytest.mark.table("protocol", ["", "AUTO", UNKNOWN, "2025-11-26"])
-def test_an_unknown_protocol_is_a_value_error(protocol: str) -> None:
+def test_an_unknown_protocol_is_a_value_error(protocol: Any) -> None:
     with pytest.raises(ValueError, match="unknown protocol"):
         Negotiation(protocol, None)
 
@@ -482,7 +482,7 @@ def test_an_unknown_protocol_is_a_value_error(protocol: str) -> None:
 # --- any order of events
 
 
-def acceptable(protocol: str) -> tuple[str, ...]:
+def acceptable(protocol: ProtocolChoice) -> tuple[str, ...]:
     return {
         "auto": MODERN_VERSIONS + LEGACY_VERSIONS,
         "modern": MODERN_VERSIONS,
@@ -524,7 +524,7 @@ class AnyOrder(RuleBasedStateMachine):
     """Whatever is reported in whatever order: one final decision at most, and never a dead end before it."""
 
     @initialize(protocol=protocols, remembered=eras)
-    def start(self, protocol: str, remembered: Any) -> None:
+    def start(self, protocol: ProtocolChoice, remembered: Any) -> None:
         self.protocol = protocol
         self.negotiation = Negotiation(protocol, remembered)
         self.decisions: list[Decision] = []
@@ -651,7 +651,7 @@ TestAnyOrderOfEvents = AnyOrder.TestCase
 )
 @settings(max_examples=examples(300))
 def test_a_server_that_reacts_at_all_is_settled_within_a_few_steps(
-    protocol: str, remembered: Any, reactions: list[Any]
+    protocol: ProtocolChoice, remembered: Any, reactions: list[Any]
 ) -> None:
     """A driver's own loop: each open request is answered, fails, or the process exits."""
     negotiation = Negotiation(protocol, remembered)

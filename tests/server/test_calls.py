@@ -14,12 +14,13 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS, Client, call, failure, modern, raw, text_of
 from trio_mcp import Context, ToolServer, open_memory_connection, tool
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.tools.context import LEVELS
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 
 
-async def begin(client: Client, era: str, name: str, *, meta: dict[str, Any] | None = None, **more: Any) -> Any:
+async def begin(client: Client, era: Era, name: str, *, meta: dict[str, Any] | None = None, **more: Any) -> Any:
     """Begin a call in either era; its id."""
     if era == "modern":
         return await client.ask("tools/call", modern(name=name, meta=meta or {}, **more))
@@ -50,7 +51,7 @@ async def chat(context: Context) -> str:
 @EVERY_ERA
 @pytest.mark.parametrize("token", [0, 7, "seven", ""], ids=repr)
 async def test_progress_goes_out_with_its_token_before_the_answer_and_only_when_it_has_grown(
-    token: Any, era: str
+    token: Any, era: Era
 ) -> None:
     async with raw(steps) as client:
         await client.initialize()
@@ -67,7 +68,7 @@ async def test_progress_goes_out_with_its_token_before_the_answer_and_only_when_
 
 @EVERY_ERA
 @pytest.mark.parametrize("meta", [{}, {"progressToken": None}, {"progressToken": True}, {"progressToken": 1.5}])
-async def test_without_a_token_nothing_goes_out(meta: dict[str, Any], era: str) -> None:
+async def test_without_a_token_nothing_goes_out(meta: dict[str, Any], era: Era) -> None:
     async with raw(steps) as client:
         await client.initialize()
         id_ = await begin(client, era, "steps", meta=meta)
@@ -75,7 +76,7 @@ async def test_without_a_token_nothing_goes_out(meta: dict[str, Any], era: str) 
 
 
 @EVERY_ERA
-async def test_progress_of_many_calls_reaches_each_its_own(era: str) -> None:
+async def test_progress_of_many_calls_reaches_each_its_own(era: Era) -> None:
     @tool
     async def count(to: int, context: Context) -> int:
         for number in range(to):
@@ -106,7 +107,7 @@ async def test_progress_of_many_calls_reaches_each_its_own(era: str) -> None:
 # --- log messages
 
 
-async def levels_heard(client: Client, era: str, **options: Any) -> list[str]:
+async def levels_heard(client: Client, era: Era, **options: Any) -> list[str]:
     """The levels of the log messages of one call of `chat`."""
     id_ = await begin(client, era, "chat", **options)
     levels = []
@@ -145,7 +146,7 @@ async def test_a_legacy_session_logs_from_info_on_until_a_level_is_set() -> None
 
 
 @EVERY_ERA
-async def test_on_log_hears_every_level_in_the_order_of_the_wire(era: str) -> None:
+async def test_on_log_hears_every_level_in_the_order_of_the_wire(era: Era) -> None:
     server = ToolServer("chatting")
     server.add_tools(chat)
     heard: list[tuple[str, str | None, Any]] = []
@@ -160,7 +161,7 @@ async def test_on_log_hears_every_level_in_the_order_of_the_wire(era: str) -> No
 
 @EVERY_ERA
 async def test_an_exception_in_on_log_is_logged_and_the_next_message_goes_on(
-    era: str, caplog: pytest.LogCaptureFixture
+    era: Era, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[str] = []
 
@@ -195,7 +196,7 @@ async def test_without_on_log_a_modern_server_is_asked_for_nothing_and_a_legacy_
 
 
 @EVERY_ERA
-async def test_a_log_message_that_json_cannot_say_fails_the_call_that_sends_it(era: str) -> None:
+async def test_a_log_message_that_json_cannot_say_fails_the_call_that_sends_it(era: Era) -> None:
     @tool
     async def odd(context: Context) -> None:
         await context.log("error", object())
@@ -208,7 +209,7 @@ async def test_a_log_message_that_json_cannot_say_fails_the_call_that_sends_it(e
 
 
 @EVERY_ERA
-async def test_a_tool_that_ends_the_program_has_failed_and_ends_nothing(era: str) -> None:
+async def test_a_tool_that_ends_the_program_has_failed_and_ends_nothing(era: Era) -> None:
     async def leave() -> None:
         sys.exit("no such option")
 
@@ -237,7 +238,7 @@ async def test_an_interrupt_in_a_tool_ends_the_server_as_ever() -> None:
 
 
 @EVERY_ERA
-async def test_a_tool_knows_its_client_and_the_meta_of_its_call(era: str) -> None:
+async def test_a_tool_knows_its_client_and_the_meta_of_its_call(era: Era) -> None:
     @tool
     async def who(context: Context) -> list[Any]:
         return [context.client_info, context.meta.get("com.example/x"), context.principal]
@@ -278,7 +279,7 @@ class Waiting:
 
 
 @EVERY_ERA
-async def test_a_cancel_notice_cancels_the_handler_and_nothing_more_is_said(era: str) -> None:
+async def test_a_cancel_notice_cancels_the_handler_and_nothing_more_is_said(era: Era) -> None:
     waiting = Waiting()
     async with raw(waiting.tool) as client:
         await client.initialize()
@@ -290,7 +291,7 @@ async def test_a_cancel_notice_cancels_the_handler_and_nothing_more_is_said(era:
 
 
 @EVERY_ERA
-async def test_a_cancelled_call_of_a_connection_cancels_the_handler(era: str) -> None:
+async def test_a_cancelled_call_of_a_connection_cancels_the_handler(era: Era) -> None:
     waiting = Waiting()
     server = ToolServer("server")
     server.add_tools(waiting.tool)
@@ -376,7 +377,7 @@ async def test_what_fails_beside_a_cancel_is_logged_and_the_session_lives(
 
 
 @EVERY_ERA
-async def test_a_thousand_calls_in_flight_are_each_answered(era: str) -> None:
+async def test_a_thousand_calls_in_flight_are_each_answered(era: Era) -> None:
     release, inside = trio.Event(), []
 
     @tool

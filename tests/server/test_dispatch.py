@@ -9,7 +9,7 @@ import trio
 
 from tests.exposing import ERAS, HANDSHAKE, META, modern, raw, text_of
 from trio_mcp import Context, RequestError, open_memory_connection, tool
-from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION
+from trio_mcp.protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_SUBSCRIPTION, META_VERSION, Era
 from trio_mcp.server.feature import Feature, FeatureTable, Method, Request, Work
 from trio_mcp.server.features.table import FEATURES
 from trio_mcp.server.params import Params
@@ -198,7 +198,7 @@ async def test_both_eras_may_be_mixed_on_one_stream() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_an_unknown_tool_is_invalid_params_with_the_tables_text(era: str) -> None:
+async def test_an_unknown_tool_is_invalid_params_with_the_tables_text(era: Era) -> None:
     async with open_functions(nothing, protocol=era) as connection:
         with pytest.raises(RequestError) as caught:
             await connection.call_tool("nowhere")
@@ -211,7 +211,7 @@ async def test_an_unknown_tool_is_invalid_params_with_the_tables_text(era: str) 
     [([1], "it is an array"), ("{}", "it is a string"), (7, "it is a number"), (True, "it is a boolean")],
     ids=repr,
 )
-async def test_arguments_that_are_no_object_are_invalid_params(arguments: Any, reason: str, era: str) -> None:
+async def test_arguments_that_are_no_object_are_invalid_params(arguments: Any, reason: str, era: Era) -> None:
     async with raw(nothing) as client:
         await client.initialize()
         params = {"name": "nothing", "arguments": arguments}

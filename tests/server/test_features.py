@@ -154,7 +154,7 @@ async def test_over_streams_its_notifications_arrive_and_its_calls_are_cancelled
 
 
 async def test_it_may_ask_in_rounds(notes: Notes) -> None:
-    meta = {"clientCapabilities": {"roots": {}}}
+    meta: dict[str, Any] = {"clientCapabilities": {"roots": {}}}
     async with raw(features=table(notes)) as client:
         asked = (await client.modern("notes/sign", meta=meta))["result"]
         assert asked["resultType"] == "input_required"

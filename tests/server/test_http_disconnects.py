@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.exposing import ERAS
 from tests.serving import Served, echo, serving, until
 from trio_mcp import Context, ProtocolError, Server, ServerLimits, ToolServer, open_connection
 from trio_mcp.server.http.asgi import HttpRequest, Refusal
@@ -88,7 +89,7 @@ async def test_a_client_that_hangs_up_on_a_subscription_is_forgotten() -> None:
 async def test_our_own_clients_cancel_reaches_the_handler() -> None:
     waiting = Waiting()
     async with serving(waiting.wait) as served:
-        for number, protocol in enumerate(("modern", "legacy"), 1):
+        for number, protocol in enumerate(ERAS, 1):
             async with open_connection(Server("s", url=served.url, protocol=protocol)) as connection:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(connection.call_tool, "wait")
@@ -165,13 +166,16 @@ async def test_a_client_that_says_nothing_more_half_way_is_sent_away() -> None:
 async def test_a_client_that_sends_byte_by_byte_is_sent_away_too(
     size: int, status: int, periods: int, autojump_clock: MockClock
 ) -> None:
+    async def unsent(_: object) -> None:
+        raise AssertionError
+
     async def receive() -> dict[str, Any]:
         await trio.sleep(10)
         return {"type": "http.request", "body": b"x" * size, "more_body": True}
 
     assert LIMITS.body_patience == 30
     limits = attrs.evolve(LIMITS, max_body=40 * LIMITS.body_pace)
-    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, receive, limits=limits)
+    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, unsent, limits=limits)
     began = trio.current_time()
     with pytest.raises(Refusal) as caught:
         await request.read_body()

@@ -195,6 +195,9 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
 async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
     pieces = 20_000
 
+    async def unsent(_: object) -> None:
+        raise AssertionError
+
     async def receive() -> dict[str, Any]:
         nonlocal pieces
         await trio.lowlevel.checkpoint()
@@ -202,7 +205,7 @@ async def test_a_body_takes_no_more_for_coming_in_small_pieces() -> None:
         return {"type": "http.request", "body": b"%02d" % (pieces % 97), "more_body": pieces > 0}
 
     limits = ServerLimits(max_body=40_000)
-    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, receive, limits=limits)
+    request = HttpRequest({"method": "POST", "path": "/mcp"}, receive, unsent, limits=limits)
     tracemalloc.start()
     try:
         body = await request.read_body()

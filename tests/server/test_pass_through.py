@@ -32,7 +32,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
-from trio_mcp.protocol.revisions import META_CLIENT_INFO, META_PREFIX
+from trio_mcp.protocol.revisions import META_CLIENT_INFO, META_PREFIX, Era
 from trio_mcp.testing import open_script
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -42,7 +42,7 @@ TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 
 @asynccontextmanager
 async def gateway(
-    *functions: Callable[..., Any], eras: tuple[str, str] = ("modern", "modern"), **options: Any
+    *functions: Callable[..., Any], eras: tuple[Era, Era] = ("modern", "modern"), **options: Any
 ) -> AsyncIterator[tuple[Connection, Tap]]:
     """A client of a server that publishes the tools of another; and the wire between the servers."""
     behind, front = ToolServer("behind"), ToolServer("front")
@@ -74,7 +74,7 @@ def calls_in(tap: Tap) -> list[dict[str, Any]]:
 
 
 @EVERY_PAIR
-async def test_the_meta_of_a_call_goes_along_to_the_upstream(eras: tuple[str, str]) -> None:
+async def test_the_meta_of_a_call_goes_along_to_the_upstream(eras: tuple[Era, Era]) -> None:
     heard: list[dict[str, Any]] = []
 
     async def note(context: Context) -> None:
@@ -87,7 +87,7 @@ async def test_the_meta_of_a_call_goes_along_to_the_upstream(eras: tuple[str, st
 
 
 @EVERY_PAIR
-async def test_tokens_and_reserved_members_are_those_of_each_hop(eras: tuple[str, str]) -> None:
+async def test_tokens_and_reserved_members_are_those_of_each_hop(eras: tuple[Era, Era]) -> None:
     async def note() -> None: ...
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None: ...
@@ -129,7 +129,7 @@ async def test_tools_of_a_connection_pass_it_on_as_well() -> None:
 
 
 @EVERY_ERA
-async def test_absent_arguments_are_an_empty_object_upstream(era: str) -> None:
+async def test_absent_arguments_are_an_empty_object_upstream(era: Era) -> None:
     async def note() -> None: ...
 
     async with gateway(note, eras=(era, era)) as (down, tap):
@@ -164,7 +164,7 @@ async def test_arguments_are_judged_by_their_server_alone() -> None:
 
 
 @EVERY_PAIR
-async def test_blocks_and_failures_pass_through_unchanged(eras: tuple[str, str]) -> None:
+async def test_blocks_and_failures_pass_through_unchanged(eras: tuple[Era, Era]) -> None:
     failed = ToolResult([Text("no"), Image(b"\x89PNG", "image/png")], is_error=True, meta={"a/b": 1})
     answers = iter([failed, ToolResult(is_error=True)])
 
@@ -210,7 +210,7 @@ async def test_an_output_schema_that_is_no_object_is_listed_verbatim_to_modern_c
 
 
 @EVERY_ERA
-async def test_members_of_an_entry_that_no_client_could_read_are_left_out_and_cost_nothing(era: str) -> None:
+async def test_members_of_an_entry_that_no_client_could_read_are_left_out_and_cost_nothing(era: Era) -> None:
     """Official clients refuse a whole listing over one of them."""
     plain = {"inputSchema": {"type": "object"}}
     hints = {"readOnlyHint": True, "idempotentHint": "yes", "title": 7, "x-mine": "z"}
@@ -256,7 +256,7 @@ CUT_INSIDE_AN_EMOJI = r"""
 
 
 @EVERY_ERA
-async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor_the_answer(era: str) -> None:
+async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor_the_answer(era: Era) -> None:
     """Servers in JavaScript cut texts so. Official clients in Python drop the whole line over half a pair."""
     mended = "\U0001f600 \\ud83d \ufffd"
     front = ToolServer("front")
@@ -274,7 +274,7 @@ async def test_a_text_that_was_cut_inside_an_emoji_costs_neither_the_listing_nor
 
 
 @EVERY_PAIR
-async def test_an_upstream_that_asks_its_client_fails_that_call_alone(eras: tuple[str, str]) -> None:
+async def test_an_upstream_that_asks_its_client_fails_that_call_alone(eras: tuple[Era, Era]) -> None:
     async def ask(context: Context) -> str:
         return str(await context.sample({"messages": [], "maxTokens": 1}))
 
@@ -322,7 +322,7 @@ async def test_what_the_programs_own_headers_raise_is_a_failed_call_with_its_tex
 
 
 @EVERY_PAIR
-async def test_progress_passes_through_in_order_before_the_answer(eras: tuple[str, str]) -> None:
+async def test_progress_passes_through_in_order_before_the_answer(eras: tuple[Era, Era]) -> None:
     async def count(to: int, context: Context) -> int:
         for number in range(to):
             await context.progress(number + 1, to, str(number))
@@ -339,7 +339,7 @@ async def test_progress_passes_through_in_order_before_the_answer(eras: tuple[st
 
 
 @EVERY_PAIR
-async def test_a_cancel_passes_through_to_the_function(eras: tuple[str, str]) -> None:
+async def test_a_cancel_passes_through_to_the_function(eras: tuple[Era, Era]) -> None:
     begun, cancelled = trio.Event(), trio.Event()
 
     async def hang() -> None:
@@ -382,7 +382,7 @@ async def test_timeout_cap_and_wrap_of_a_policy_are_not_applied() -> None:
 
 
 @EVERY_ERA
-async def test_a_name_that_no_client_can_read_costs_itself_alone_on_every_page(era: str) -> None:
+async def test_a_name_that_no_client_can_read_costs_itself_alone_on_every_page(era: Era) -> None:
     fine = raw_tool("fine", "Here.", b"{}", lambda arguments: "fine")
     front = ToolServer("front", page_size=1)
     front.add_tools(attrs.evolve(fine, name="\ud83d"), fine)  # a name as importing may give it
@@ -393,7 +393,7 @@ async def test_a_name_that_no_client_can_read_costs_itself_alone_on_every_page(e
 
 
 @EVERY_ERA
-async def test_imported_names_are_published_however_odd_they_are(era: str) -> None:
+async def test_imported_names_are_published_however_odd_they_are(era: Era) -> None:
     names = ["a b", "ü" * 80, "x/y", '"']
     source = f"for name in {names!r}: CALLS[name] = CALLS['echo']"
     listed = [{"name": name, "inputSchema": {}} for name in names]

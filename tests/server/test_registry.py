@@ -21,6 +21,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 
 
 def named(name: str, value: Any = None) -> Tool:
@@ -38,7 +39,7 @@ def serving(*names: str, **options: Any) -> ToolServer:
     return server
 
 
-async def names_of(server: ToolServer, era: str = "modern") -> list[str]:
+async def names_of(server: ToolServer, era: Era = "modern") -> list[str]:
     with trio.fail_after(5):
         async with open_memory_connection(server, protocol=era) as connection:
             return [found.remote_name for found in connection.tools]
@@ -48,7 +49,7 @@ async def names_of(server: ToolServer, era: str = "modern") -> list[str]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_is_told_name_version_and_instructions(era: str) -> None:
+async def test_a_client_is_told_name_version_and_instructions(era: Era) -> None:
     async with open_memory_connection(serving(version="1.2", instructions="Be kind."), protocol=era) as connection:
         assert connection.server_info == {"name": "server", "version": "1.2"}
         assert connection.instructions == "Be kind."
@@ -168,16 +169,16 @@ async def test_timeout_cap_and_wrap_are_not_applied() -> None:
 
 @pytest.mark.table("era", ERAS)
 @pytest.mark.table("size", [1, 2, 3, 5, 6, None])
-async def test_every_page_size_lists_every_tool_in_order(size: int | None, era: str) -> None:
+async def test_every_page_size_lists_every_tool_in_order(size: int | None, era: Era) -> None:
     assert await names_of(serving(*"abcde", page_size=size), era) == list("abcde")
 
 
-async def pages_of(client: Client, era: str) -> list[tuple[list[str], str | None]]:
+async def pages_of(client: Client, era: Era) -> list[tuple[list[str], str | None]]:
     """The names on each page, and its cursor."""
     pages: list[tuple[list[str], str | None]] = []
-    cursor = None
+    cursor: str | None = None
     while True:
-        params = {} if cursor is None else {"cursor": cursor}
+        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
         answer = await client.request("tools/list", modern(**params) if era == "modern" else params)
         result = answer["result"]
         cursor = result.get("nextCursor")
@@ -187,7 +188,7 @@ async def pages_of(client: Client, era: str) -> list[tuple[list[str], str | None
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_page_has_so_many_tools_and_the_last_no_cursor(era: str) -> None:
+async def test_a_page_has_so_many_tools_and_the_last_no_cursor(era: Era) -> None:
     async with raw(server=serving(*"abcde", page_size=2)) as client:
         await client.initialize()
         pages = await pages_of(client, era)
@@ -312,7 +313,7 @@ async def test_a_remote_tool_passes_through_with_what_its_server_said() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_connected_client_hears_of_every_change(era: str) -> None:
+async def test_a_connected_client_hears_of_every_change(era: Era) -> None:
     server = serving("a")
     with trio.fail_after(5):
         async with open_memory_connection(server, protocol=era) as connection, connection.watch_tools() as changes:

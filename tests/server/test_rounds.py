@@ -17,7 +17,7 @@ from trio_mcp.server.request_state import RequestState, digest
 
 EXPIRY = ServerLimits().request_state_expiry
 KEY = b"k" * 32
-FORM = {"elicitation": {"form": {}}}
+FORM: dict[str, Any] = {"elicitation": {"form": {}}}
 BOTH = {**FORM, "sampling": {}}
 
 
@@ -196,7 +196,8 @@ async def test_an_answer_without_content_reaches_the_function(action: str) -> No
 async def test_a_missing_answer_is_asked_for_again() -> None:
     async with raw(greet) as client:
         key, _, state = question(await ask(client))
-        for answers in (None, {}, {key: None}, {key: "accept"}, [], "x"):
+        unanswered: tuple[Any, ...] = (None, {}, {key: None}, {key: "accept"}, [], "x")
+        for answers in unanswered:
             again, _, state = question(await ask(client, answers, state))
             assert again == key
         assert question(await ask(client, {key: accept(name="Ada")}, state))[0] != key
@@ -230,7 +231,7 @@ async def test_a_state_is_good_for_the_same_arguments_however_they_are_spelled_a
 
 
 async def test_a_state_is_no_good_for_another_tool() -> None:
-    async with raw(greet, tool(name="other")(greet.function)) as client:  # type: ignore[arg-type]
+    async with raw(greet, tool(name="other")(greet.function)) as client:
         _, _, state = question(await ask(client))
         assert (await ask(client, {}, state, name="other"))["error"]["code"] == -32602
 
@@ -371,7 +372,7 @@ async def named(context: Context) -> str:
     return f"{first['action']}, {len(second['roots'])} roots"
 
 
-ROOTS = {"elicitation": {}, "roots": {}}
+ROOTS: dict[str, Any] = {"elicitation": {}, "roots": {}}
 
 
 async def test_a_question_with_a_key_is_known_by_that_whatever_it_asks() -> None:
@@ -392,7 +393,8 @@ async def test_one_who_knows_the_keys_may_answer_before_being_asked_and_is_remem
         assert key == "second"
         answer = await ask(client, {"second": {"roots": [{}]}}, state, name="named", caps=ROOTS)
         assert text_of(answer) == "accept, 1 roots"
-        for wrong in (12345, None, "accept", []):
+        misfits: tuple[Any, ...] = (12345, None, "accept", [])
+        for wrong in misfits:
             assert question(await ask(client, {"first": wrong}, name="named", caps=ROOTS))[0] == "first"
 
 

@@ -201,8 +201,8 @@ def test_one_socket_for_both_is_left_as_it_was() -> None:
             [sys.executable, "-c", RESTORED],
             cwd=ROOT,
             env={**ENVIRONMENT, **marked()},
-            stdin=theirs,
-            stdout=theirs,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,
         )
         assert process.wait(PATIENCE) == 0

@@ -11,6 +11,7 @@ from trio.testing import assert_checkpoints
 
 from tests.exposing import call, failure, said
 from trio_mcp import Context, ToolResult, tool
+from trio_mcp.protocol.revisions import Era
 from trio_mcp.tools.context import LEVELS
 
 Report = tuple[float, float | None, str | None]
@@ -51,7 +52,7 @@ async def test_progress_goes_to_on_progress_of_a_call_in_this_process() -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_progress_goes_to_on_progress_of_a_call_over_a_connection(era: str) -> None:
+async def test_progress_goes_to_on_progress_of_a_call_over_a_connection(era: Era) -> None:
     heard = Heard()
     assert (await call(step, era=era, on_progress=heard)).content == "ok"
     assert heard.reports == REPORTS
@@ -107,7 +108,7 @@ async def test_a_log_message_goes_to_a_logger(caplog: pytest.LogCaptureFixture) 
 async def test_an_unknown_level_is_a_value_error_that_names_the_levels() -> None:
     @tool
     async def chat(context: Context) -> None:
-        await context.log("loud", "x")
+        await context.log("loud", "x")  # type: ignore[arg-type]  # no level
 
     text = await failure(chat)
     assert text == f"ValueError: level: expected one of {', '.join(LEVELS)}, got 'loud'"

@@ -32,6 +32,7 @@ from trio_mcp import (
     raw_tool,
     tool,
 )
+from trio_mcp.protocol.revisions import Era
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
 OBJECT = {"type": "object"}
@@ -47,7 +48,7 @@ def serving(*tools: Tool, **options: Any) -> ToolServer:
     return server
 
 
-async def imported_from(server: ToolServer, era: str = "modern", **options: Any) -> ImportedTools:
+async def imported_from(server: ToolServer, era: Era = "modern", **options: Any) -> ImportedTools:
     with trio.fail_after(10):
         async with open_memory_connection(server, protocol=era) as connection:
             return await import_tools(connection, **options)
@@ -63,7 +64,7 @@ async def imported_from_peer(server: Server) -> ImportedTools:
 
 
 @EVERY_ERA
-async def test_names_and_descriptions_are_the_servers_own(era: str) -> None:
+async def test_names_and_descriptions_are_the_servers_own(era: Era) -> None:
     imported = await imported_from(serving(echoing("a.b"), echoing("c", "")), era)
     assert [(it.name, it.remote_name, it.description) for it in imported.tools] == [
         ("a.b", "a.b", "Gives it back."),
@@ -73,7 +74,7 @@ async def test_names_and_descriptions_are_the_servers_own(era: str) -> None:
 
 
 @EVERY_ERA
-async def test_the_prefix_stands_before_each_name_and_the_server_is_called_by_its_own(era: str) -> None:
+async def test_the_prefix_stands_before_each_name_and_the_server_is_called_by_its_own(era: Era) -> None:
     with trio.fail_after(10):
         async with open_memory_connection(serving(echoing("a"), echoing("b")), protocol=era) as connection:
             imported = await import_tools(connection, prefix="up/")
@@ -90,7 +91,7 @@ async def test_names_are_never_changed_however_odd_they_are() -> None:
 
 
 @EVERY_ERA
-async def test_every_page_is_listed(era: str) -> None:
+async def test_every_page_is_listed(era: Era) -> None:
     names = [f"t{number}" for number in range(7)]
     imported = await imported_from(serving(*map(echoing, names), page_size=2), era)
     assert [it.name for it in imported.tools] == names
@@ -227,7 +228,7 @@ def rude_pages() -> dict[str, Any]:
 
 
 @EVERY_ERA
-async def test_what_cannot_be_imported_is_skipped_with_its_reason_and_the_others_stay(era: str) -> None:
+async def test_what_cannot_be_imported_is_skipped_with_its_reason_and_the_others_stay(era: Era) -> None:
     imported = await imported_from_peer(peer(era=era, pages=rude_pages()))
     assert [it.name for it in imported.tools] == ["first", "untyped", "php", "typed ref", "odd"]
     assert [(it.name, it.index, it.reason) for it in imported.skipped] == [
@@ -370,7 +371,7 @@ peer.page = page
 """
 
 
-async def failed(what: str, error: type[Exception], era: str) -> tuple[Exception, Connection]:
+async def failed(what: str, error: type[Exception], era: Era) -> tuple[Exception, Connection]:
     """The error of an import whose second page goes wrong; the connection, which is closed by now."""
     with trio.fail_after(20):
         async with open_connection(peer(era=era, source=GOES_WRONG.format(what=what))) as connection:
@@ -390,7 +391,7 @@ async def failed(what: str, error: type[Exception], era: str) -> tuple[Exception
         ("os._exit(3)", ServerStoppedError),
     ],
 )
-async def test_a_listing_that_fails_is_an_ordinary_error(what: str, error: type[Exception], era: str) -> None:
+async def test_a_listing_that_fails_is_an_ordinary_error(what: str, error: type[Exception], era: Era) -> None:
     caught, _ = await failed(what, error, era)
     assert not isinstance(caught, BaseExceptionGroup)
 
@@ -419,7 +420,7 @@ async def test_importing_over_a_closed_connection_raises_closed() -> None:
 
 @pytest.mark.slow
 @EVERY_ERA
-async def test_a_deadline_in_the_middle_of_a_listing_passes_through_unchanged(era: str) -> None:
+async def test_a_deadline_in_the_middle_of_a_listing_passes_through_unchanged(era: Era) -> None:
     # A page that never comes; everything else is answered.
     source = GOES_WRONG.format(what="raise StopIteration") + (
         "real = peer.request\n"

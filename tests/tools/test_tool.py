@@ -22,8 +22,9 @@ from trio_mcp.errors import (
 from trio_mcp.models.content import Image, Text
 from trio_mcp.models.result import ToolResult
 from trio_mcp.models.tool import ToolSpec, judge_entry
+from trio_mcp.tools.context import OnProgress
 from trio_mcp.tools.policy import Policy
-from trio_mcp.tools.tool import Arguments, OnProgress, Tool, remote_tool
+from trio_mcp.tools.tool import Arguments, Tool, remote_tool
 
 
 @attrs.define(eq=False)

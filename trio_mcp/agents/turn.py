@@ -27,7 +27,7 @@ from .outcome import ToolOutcome, cancelled, failed, refused, returned
 from .sequence import Sequence
 from .turn_context import OnCallProgress, OnElicit, TurnContext
 
-logger = logging.getLogger("trio_mcp.tools")
+logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
 #: An async function that says whether a call may run: True, False, or a text that says why not.
 Approve = Callable[[ToolCall], Awaitable[bool | str]]

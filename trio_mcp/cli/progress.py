@@ -19,7 +19,7 @@ class CallProgress:
 
     def __init__(self, title: str) -> None:
         # Asked of the stream, not of rich: FORCE_COLOR makes rich take a pipe for a terminal.
-        self.visible = sys.stderr is not None and sys.stderr.isatty()
+        self.visible: bool = sys.stderr is not None and sys.stderr.isatty()
         self._title = one_line(title)
         self._task: TaskID | None = None
         # markup=False: text from a server must not be read as rich markup.

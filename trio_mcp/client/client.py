@@ -28,6 +28,7 @@ from .features.tool_list import ToolList
 from .features.tool_watch import ToolWatches
 from .incoming.answering import PendingAnswers, answer_round
 from .incoming.inbound import Inbound
+from .limits import ClientLimits
 from .negotiating import initialize_again
 from .options import Options
 from .outgoing.headers import RequestHeaders
@@ -35,7 +36,7 @@ from .outgoing.meta import RequestMeta
 from .outgoing.requests import Requests
 from .recovery import Recovery, SessionRenewal, correct
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 
 class Client:
@@ -53,8 +54,8 @@ class Client:
     def __init__(self, server: Server | None, name: str, options: Options) -> None:
         self.server = server
         self.name = name
-        self.limits = options.limits
-        self.done = trio.Event()
+        self.limits: ClientLimits = options.limits
+        self.done: trio.Event = trio.Event()
         self.error: ServerStoppedError | None = None
         self._options = options
         self._transport: Transport
@@ -62,20 +63,20 @@ class Client:
         self._gone = trio.Event()
         redactor = NOTHING_SECRET if server is None else server.redactor
         wanted = None if server is None or server.tools is None else frozenset(server.tools)
-        self.tool_list = ToolList(name, wanted, self._list_page, redactor, options.limits)
-        self.watches = ToolWatches(
+        self.tool_list: ToolList = ToolList(name, wanted, self._list_page, redactor, options.limits)
+        self.watches: ToolWatches = ToolWatches(
             name, self.tool_list, self._listen, self.start_soon, lambda: self.error, options.limits
         )
         table = FeatureTable((*options.features, log_messages(options.log.put), self.tool_list.feature))
-        self.capabilities = table.capabilities
+        self.capabilities: dict[str, Any] = table.capabilities
         self._answers = PendingAnswers(
             name, table.requests, self._respond, self.start_soon, options.limits.max_questions
         )
         self._inbound = Inbound(name, table.notifications, self._answers.handle, self._respond, redactor)
-        self.requests = Requests(
+        self.requests: Requests = Requests(
             partial(answer_round, table.requests), self._inbound.progress_to, redactor, options.limits
         )
-        self.handlers = Handlers(
+        self.handlers: Handlers = Handlers(
             on_notification=self._inbound.notified, on_request=self._inbound.asked, on_end=self._has_ended
         )
 

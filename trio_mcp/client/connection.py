@@ -20,6 +20,7 @@ from ..errors import (
     nearest_names,
 )
 from ..models.result import InputRequired, ToolResult, read_any_result, read_call_result
+from ..models.server import Server
 from ..models.tool import ToolSpec
 from ..models.typed_result import Decode, TypedToolResult, Value, decoder_of, read_typed
 from ..protocol.arguments import encode_arguments
@@ -45,9 +46,9 @@ class Connection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.server = client.server
-        self.name = client.name
-        self.done = client.done
+        self.server: Server | None = client.server
+        self.name: str = client.name
+        self.done: trio.Event = client.done
 
     def __repr__(self) -> str:
         state = "ended" if self.done.is_set() else "open"

@@ -34,7 +34,7 @@ from .limits import ClientLimits
 from .negotiating import negotiate
 from .options import Options
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 
 class Connections(Mapping[str, Connection]):

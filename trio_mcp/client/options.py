@@ -60,16 +60,17 @@ class Options:
         if limits is not None and not isinstance(limits, ClientLimits):
             raise InvalidServerError("limits", f"expected ClientLimits, got {type(limits).__name__}")
         #: What this client says it is, in every request or in the handshake.
-        self.client_info = _checked_info(client_info)
-        self.limits = ClientLimits() if limits is None else limits
+        self.client_info: dict[str, Any] = _checked_info(client_info)
+        self.limits: ClientLimits = ClientLimits() if limits is None else limits
         self.eras = eras
-        self.features = tuple(features) if on_elicit is None else (elicitation(on_elicit), *features)
+        own = () if on_elicit is None else (elicitation(on_elicit),)
+        self.features: tuple[Feature, ...] = (*own, *features)
         #: Whether the server is asked to send its log messages, all of them.
-        self.wants_log = on_log is not None
+        self.wants_log: bool = on_log is not None
         self.log: Callback[str, str | None, Any] = (
             Callback(_to_logger(name, redactor), "a log handler") if on_log is None else Callback(on_log, "on_log")
         )
-        self.stderr = None if on_stderr is None else Callback(on_stderr, "on_stderr")
+        self.stderr: Callback[str] | None = None if on_stderr is None else Callback(on_stderr, "on_stderr")
 
     @property
     def callbacks(self) -> tuple[Callback[Any], ...]:

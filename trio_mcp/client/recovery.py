@@ -16,7 +16,7 @@ from ..errors import AuthError, ExchangeError, MCPError, RequestError, ServerSto
 from ..protocol.messages import HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION, Encoded, Undecoded
 from ..transports.base import NO_HEADERS, OnRawProgress, SessionLostError, Transport
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 #: Makes the headers of a request; once more for each try.
 MakeHeaders = Callable[[], Mapping[str, str]]

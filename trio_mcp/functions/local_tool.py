@@ -25,7 +25,7 @@ from .signature import Signature
 P = ParamSpec("P")
 R = TypeVar("R")
 
-logger = logging.getLogger("trio_mcp.tools")
+logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
 #: Plain functions that run at once. Their own limiter: trio's default one would stall the start of processes.
 THREADS = 40

@@ -53,7 +53,7 @@ class Signature:
             f"{function.__name__} arguments", fields, kw_only=True, forbid_unknown_fields=True
         )
         self._decode = msgspec.json.Decoder(struct, dec_hook=decode_custom).decode
-        self.schema = schema_of(struct)
+        self.schema: dict[str, Any] = schema_of(struct)
 
     def decode(self, arguments: bytes) -> dict[str, Any]:
         """The keyword arguments that these bytes mean.

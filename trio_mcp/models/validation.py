@@ -19,7 +19,7 @@ _FIELD = re.compile(r"object (missing required|contains unknown) field (.*)", re
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 #: What msgspec's errors call the types of decoded JSON values.
-JSON_TYPES = {
+JSON_TYPES: dict[type[Any], str] = {
     type(None): "null",
     dict: "object",
     list: "array",
@@ -38,7 +38,7 @@ class NestedError(ValueError):
     """
 
     def __init__(self, found: Iterable[tuple[str, str]]) -> None:
-        self.found = tuple(found)
+        self.found: tuple[tuple[str, str], ...] = tuple(found)
         super().__init__("; ".join(f"{path}: {text}" if path else text for path, text in self.found))
 
 

@@ -29,7 +29,7 @@ class LineBuffer:
         self._rest = BytesIO()
         self._size = 0
         #: A line was longer than the maximum. What came before it has been given out; the rest is dropped.
-        self.overflowed = False
+        self.overflowed: bool = False
 
     def feed(self, chunk: bytes | bytearray) -> list[bytes]:
         """Take one chunk; return the lines that it completes."""

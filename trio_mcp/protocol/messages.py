@@ -84,7 +84,7 @@ class Line(msgspec.Struct):
 _decode_line = msgspec.json.Decoder(Line).decode
 _decode_any = msgspec.json.Decoder().decode
 _check_json = msgspec.json.Decoder(Raw).decode
-encode_json = msgspec.json.Encoder().encode
+encode_json: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
 
 def decode_json(data: Undecoded) -> Any:

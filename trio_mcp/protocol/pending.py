@@ -35,7 +35,7 @@ class PendingTable(Generic[Waiter]):
         self._waiters: dict[int | float | None, Waiter] = {}
         self._last = 0
         #: Answers without a waiter: repeated, after a cancel, or with an id that was never sent.
-        self.late = 0
+        self.late: int = 0
 
     def __len__(self) -> int:
         return len(self._waiters)

@@ -53,10 +53,12 @@ class EventBuffer:
         self._data: list[bytes] = []
         self._event = self._id = b""
         self._retry: float | None = None
-        self._size = self.events = 0
+        self._size = 0
+        self.events: int = 0
         self.last_event_id = last_event_id
         self.retry = retry
-        self.overflowed = self._after_return = False  # the second: the chunk before ended with a carriage return
+        self.overflowed: bool = False
+        self._after_return = False  # the chunk before ended with a carriage return
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take one chunk; the events that it completes."""

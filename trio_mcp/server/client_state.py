@@ -40,7 +40,7 @@ class ClientState:
         self.client_info: dict[str, Any] | None = None
         self.capabilities: dict[str, Any] = {}
         self.log_level = "info"
-        self.closing = trio.Event()
+        self.closing: trio.Event = trio.Event()
 
     def __repr__(self) -> str:
         return f"<ClientState at {self.server!r}, {self.version or 'no initialize'}>"

@@ -18,7 +18,7 @@ from .client_state import ClientState
 from .feature import FeatureTable, Method, Peer, Request, Work
 from .params import Params, check_modern, read_meta
 
-logger = logging.getLogger("trio_mcp.server")
+logger: logging.Logger = logging.getLogger("trio_mcp.server")
 
 #: What is left to be awaited for a request: gives the answer, and raises nothing but a cancel.
 Answering = Callable[[], Awaitable[bytes | RequestError]]

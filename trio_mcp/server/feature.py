@@ -131,8 +131,8 @@ class FeatureTable:
     """
 
     def __init__(self, features: Iterable[Feature]) -> None:
-        self.features = tuple(features)
-        self.topics = tuple(topic for feature in self.features for topic in feature.topics)
+        self.features: tuple[Feature, ...] = tuple(features)
+        self.topics: tuple[Topic, ...] = tuple(topic for feature in self.features for topic in feature.topics)
         #: Every method, by name.
         self.methods: dict[str, Method[Any]] = {}
         self._notifications: dict[str, OnNotification] = {}

@@ -91,7 +91,7 @@ class ParamsReader(Generic[AnyParams]):
 
 
 #: Reads the params of an unknown method, as far as its `_meta`.
-read_meta = ParamsReader(Params)
+read_meta: ParamsReader[Params] = ParamsReader(Params)
 
 
 def cancelled_id(params: bytes) -> Id | None:

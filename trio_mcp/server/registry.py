@@ -81,8 +81,8 @@ class ToolServer:
         self.version = version
         self.instructions = instructions
         self.page_size = page_size
-        self.signing_key = signing_key or secrets.token_bytes(32)
-        self.changes = Changes()
+        self.signing_key: bytes = signing_key or secrets.token_bytes(32)
+        self.changes: Changes = Changes()
         self._tools: dict[str, Tool] = {}
         self._derived: dict[Hashable, Any] = {}
 

@@ -12,7 +12,7 @@ from ..protocol.messages import INVALID_REQUEST, Id
 from .dispatch import Answering, internal_error
 from .params import cancelled_id
 
-logger = logging.getLogger("trio_mcp.server")
+logger: logging.Logger = logging.getLogger("trio_mcp.server")
 
 
 class RunningRequests:

@@ -69,7 +69,7 @@ class StreamService:
             limits=limits.lines,
         )
         self._grace = grace
-        self.running = RunningRequests()
+        self.running: RunningRequests = RunningRequests()
         self._nursery: trio.Nursery | None = None  # the tasks of requests; None before and after serving
 
     def __repr__(self) -> str:

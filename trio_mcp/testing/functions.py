@@ -9,6 +9,7 @@ from typing import Any
 from ..client.connection import Connection
 from ..client.features.elicitation import OnElicit
 from ..client.features.log_messages import OnLog
+from ..client.limits import ClientLimits
 from ..functions.decorators import tool
 from ..memory import open_memory_connection
 from ..protocol.revisions import ProtocolChoice
@@ -23,12 +24,13 @@ def open_functions(
     client_info: Mapping[str, Any] | None = None,
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
+    limits: ClientLimits | None = None,
 ) -> AbstractAsyncContextManager[Connection]:
     """A connection to a server made of functions, in this process.
 
     Args:
         functions: what `tool` takes, or tools.
-        name, protocol, client_info, on_elicit, on_log: as in `open_memory_connection`.
+        name, protocol, client_info, on_elicit, on_log, limits: as in `open_memory_connection`.
 
     Raises:
         TypeError: something is no function, or one that cannot be a tool.
@@ -46,5 +48,11 @@ def open_functions(
     server = ToolServer("functions")
     server.add_tools(*(function if isinstance(function, Tool) else tool(function) for function in functions))
     return open_memory_connection(
-        server, name=name, protocol=protocol, client_info=client_info, on_elicit=on_elicit, on_log=on_log
+        server,
+        name=name,
+        protocol=protocol,
+        client_info=client_info,
+        on_elicit=on_elicit,
+        on_log=on_log,
+        limits=limits,
     )

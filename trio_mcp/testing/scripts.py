@@ -15,6 +15,7 @@ from ..client.connection import Connection
 from ..client.features.elicitation import OnElicit
 from ..client.features.log_messages import OnLog
 from ..client.launching import Launcher
+from ..client.limits import ClientLimits
 from ..client.opening import opened
 from ..client.options import Options
 from ..nursery import bare_nursery
@@ -103,12 +104,13 @@ async def open_script(
     client_info: Mapping[str, Any] | None = None,
     on_elicit: OnElicit | None = None,
     on_log: OnLog | None = None,
+    limits: ClientLimits | None = None,
 ) -> AsyncIterator[Connection]:
     """A connection whose other end plays a wire script.
 
     Args:
         script: the conversation, the handshake included.
-        name, protocol, client_info, on_elicit, on_log: as in `open_memory_connection`.
+        name, protocol, client_info, on_elicit, on_log, limits: as in `open_memory_connection`.
 
     Raises:
         ScriptError: the client said something else, or ended early.
@@ -135,9 +137,9 @@ async def open_script(
         async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
             ours, theirs = memory_stream_pair()
             nursery.start_soon(played.play, theirs)
-            return StreamTransport(ours, ours, handlers, name=name)
+            return StreamTransport(ours, ours, handlers, name=name, limits=options.limits.lines)
 
-        options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log)
+        options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log, limits=limits)
         async with opened(Launcher(name=name, protocol=protocol, start=start), options) as connection:
             yield connection
 

@@ -28,7 +28,7 @@ ASKABLE = ("elicitation/create", "sampling/createMessage", "roots/list")
 
 Schema = TypeVar("Schema")
 
-logger = logging.getLogger("trio_mcp.tools")
+logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
 
 class CallContext(Protocol):

@@ -51,7 +51,8 @@ class RaisedResult(ToolResult):
         compared = [field.name for field in attrs.fields(ToolResult) if field.eq]
         return all(getattr(self, name) == getattr(other, name) for name in compared)
 
-    __hash__ = ToolResult.__hash__
+    def __hash__(self) -> int:
+        return ToolResult.__hash__(self)
 
 
 def error_behind(result: ToolResult) -> Exception | None:

@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import trio
 from tour import Person, Wire, tour
 
 from trio_mcp import ElicitRequest, ElicitResult, RequestError, Server, ToolResult, open_connection
 from trio_mcp.models.content import block_to_wire
+from trio_mcp.protocol.revisions import ProtocolChoice
 
 
 def wire(result: ToolResult) -> Wire:
@@ -47,10 +48,11 @@ async def gather(*calls: Awaitable[Any]) -> list[Any]:
 
 async def main(mode: str, command: str, *args: str) -> Wire:
     person = Person()
+    protocol = cast(ProtocolChoice, mode)  # as the command line says
     if args:
-        server = Server("ours", command=command, args=args, env=dict(os.environ), protocol=mode)
+        server = Server("ours", command=command, args=args, env=dict(os.environ), protocol=protocol)
     else:
-        server = Server("ours", url=command, protocol=mode)
+        server = Server("ours", url=command, protocol=protocol)
 
     async def on_elicit(request: ElicitRequest) -> ElicitResult:
         answer = person.answer({"message": request.message, "requestedSchema": request.schema})

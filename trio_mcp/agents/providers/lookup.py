@@ -33,7 +33,7 @@ _APIS: dict[Provider, ProviderApi] = {
     "mcp": MCP,
 }
 
-logger = logging.getLogger("trio_mcp.tools")
+logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
 
 def definitions(provider: Provider, tools: Iterable[Tool], unsupported: Unsupported = "mend") -> list[Shape]:

@@ -19,19 +19,19 @@ from ..limits import ClientLimits
 from ..outgoing.headers import RequestHeaders
 from .tools import Entries, choose_tools, judge_entries, list_entries
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 
 class Changes:
     """What one connection has noticed of list changes. Plain counters: notices are many, listings few."""
 
     def __init__(self) -> None:
-        self.noticed = 0  # changes so far, certain and possible ones
-        self.last_confirmed_change = 0  # the last of them that was a certain one
+        self.noticed: int = 0  # changes so far, certain and possible ones
+        self.last_confirmed_change: int = 0  # the last of them that was a certain one
         self.listed = 0  # the last of them that the current list takes into account
-        self.closed = False
-        self.acknowledged = trio.Event()  # the server tells of changes now, or never will
-        self.moved = trio.lowlevel.ParkingLot()
+        self.closed: bool = False
+        self.acknowledged: trio.Event = trio.Event()  # the server tells of changes now, or never will
+        self.moved: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
 
     @property
     def is_behind(self) -> bool:
@@ -78,7 +78,7 @@ class ToolList:
         self.wanted = wanted
         self.tools: tuple[Tool, ...] = ()
         self.warnings: tuple[str, ...] = ()
-        self.changes = Changes()
+        self.changes: Changes = Changes()
         #: What the tools call through.
         self.caller: ToolCaller
         #: Whether the server offers tools at all.

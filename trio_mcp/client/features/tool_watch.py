@@ -18,7 +18,7 @@ from ...tools.tool import Tool
 from ..limits import ClientLimits
 from .tool_list import ToolList
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 _LISTEN = json.dumps({"notifications": {"toolsListChanged": True}})[1:-1].encode()
 

@@ -18,7 +18,7 @@ from ...models.result import InputRequired
 from ...protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
 from ..feature import ServerRequest
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 
 class PendingAnswers:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVarTuple
 
 import trio
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 #: Items that wait for a slow function; beyond it the oldest is dropped.
 WAITING = 1000

@@ -18,7 +18,7 @@ from ...redaction import Redactor
 from ...tools.context import OnProgress
 from ..feature import OnNotification
 
-logger = logging.getLogger("trio_mcp.client")
+logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 #: Notifications that are no news here: of features that this client does not use.
 _UNUSED = frozenset(

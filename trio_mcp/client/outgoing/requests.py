@@ -63,7 +63,7 @@ class Requests:
         redactor: Redactor,
         limits: ClientLimits,
     ) -> None:
-        self.meta = RequestMeta()
+        self.meta: RequestMeta = RequestMeta()
         self.headers: RequestHeaders | None = None
         self.recovery: Recovery | None = None
         self._answer_round = answer_round

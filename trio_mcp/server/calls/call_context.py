@@ -38,8 +38,8 @@ class _Call:
         log_level: str | None,
     ) -> None:
         self._peer = request.peer
-        self.principal = request.peer.principal
-        self.meta = request.meta
+        self.principal: Any = request.peer.principal
+        self.meta: Mapping[str, Any] = request.meta
         self.client_info = client_info
         self._capabilities = capabilities
         self._log_level = log_level
@@ -110,7 +110,7 @@ class ModernCall(_Call):
         self._preset_answers = preset_answers
         self.questions: dict[str, Any] = {}
         self.missing: str | None = None
-        self.scope = trio.CancelScope()
+        self.scope: trio.CancelScope = trio.CancelScope()
         self._asked: Counter[str] = Counter()
 
     @property

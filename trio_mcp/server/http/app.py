@@ -30,7 +30,7 @@ from .modern import Modern, is_modern
 from .origin import Guard
 from .sessions import Sessions
 
-logger = logging.getLogger("trio_mcp.server")
+logger: logging.Logger = logging.getLogger("trio_mcp.server")
 
 _TRIO = "trio_mcp needs an ASGI server on trio, such as `hypercorn --worker-class trio`"
 

@@ -34,7 +34,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer
         super().__init__(status)
         self.status = status
         self.body = body
-        self.headers = tuple(headers)
+        self.headers: tuple[tuple[bytes, bytes], ...] = tuple(headers)
 
 
 class HttpRequest:
@@ -53,11 +53,11 @@ class HttpRequest:
         self, scope: Scope, receive: Receive, send: Send, *, limits: ServerLimits = DEFAULT_LIMITS
     ) -> None:
         self.method: str = scope["method"]
-        self.headers = _headers(scope.get("headers") or ())
-        self.path = _path(scope)
+        self.headers: dict[str, str] = _headers(scope.get("headers") or ())
+        self.path: str = _path(scope)
         self.local: Any = scope.get("server")
-        self.is_gone = False
-        self.has_begun = False
+        self.is_gone: bool = False
+        self.has_begun: bool = False
         self._receive = receive
         self._send = send
         self._limits = limits

@@ -15,8 +15,8 @@ class Capacity:
     """Counts the calls and streams of an app. After `stop` no more may begin."""
 
     def __init__(self, *, max_running: int, max_streams: int) -> None:
-        self.calls = 0
-        self.streams = 0
+        self.calls: int = 0
+        self.streams: int = 0
         self.is_stopping = False
         self._max_running = max_running
         self._max_streams = max_streams

@@ -98,8 +98,8 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self.is_over = False
-        self.waiting = trio.CancelScope()
+        self.is_over: bool = False
+        self.waiting: trio.CancelScope = trio.CancelScope()
 
     def end(self) -> None:
         """Send nothing more from the queue."""

@@ -59,10 +59,10 @@ class HttpSession:
         on_used: Callable[[HttpSession], None],
     ) -> None:
         # 2025-11-25, basic/transports: "The session ID SHOULD be globally unique and cryptographically secure".
-        self.id = secrets.token_urlsafe(32)
+        self.id: str = secrets.token_urlsafe(32)
         self.principal = principal
-        self.last_used = trio.current_time()
-        self.dispatcher = Dispatcher(ClientState(server, self._announce, request_state), features)
+        self.last_used: float = trio.current_time()
+        self.dispatcher: Dispatcher = Dispatcher(ClientState(server, self._announce, request_state), features)
         self._features = features
         self._capacity = capacity
         self._limits = limits

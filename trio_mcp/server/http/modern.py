@@ -43,7 +43,7 @@ from .capacity import Capacity
 from .errors import invalid, refusal
 from .event_queue import EventQueue, send_events
 
-logger = logging.getLogger("trio_mcp.server")
+logger: logging.Logger = logging.getLogger("trio_mcp.server")
 
 _VERSION_HEADER = PROTOCOL_VERSION.lower()
 _METHOD_HEADER = METHOD.lower()

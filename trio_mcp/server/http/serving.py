@@ -22,7 +22,7 @@ from .origin import Authorize, Guard, is_loopback
 if TYPE_CHECKING:  # an extra, which may not be installed
     from hypercorn.config import Config
 
-logger = logging.getLogger("trio_mcp.server")
+logger: logging.Logger = logging.getLogger("trio_mcp.server")
 
 
 def asgi_app(

@@ -41,7 +41,7 @@ class Outbox:
         self._is_open = True
         self._writer = trio.lowlevel.ParkingLot()
         self._waiting = trio.lowlevel.ParkingLot()  # for room, or for all to be written
-        self.bytes_out = 0
+        self.bytes_out: int = 0
 
     @property
     def is_full(self) -> bool:

@@ -25,7 +25,7 @@ class PendingCall:
     __slots__ = ("_task", "answer", "long_lived", "progress")
 
     def __init__(self, long_lived: bool = False) -> None:
-        self.long_lived = long_lived
+        self.long_lived: bool = long_lived
         self.answer: Undecoded | Exception | None = None
         self.progress: deque[bytes] | None = None
         self._task = trio.lowlevel.current_task()

@@ -38,7 +38,7 @@ from ..limits import LineLimits
 from .outbox import Outbox
 from .pending_call import PendingCall
 
-logger = logging.getLogger("trio_mcp.transports")
+logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: what a pipe holds.
 CHUNK = 64 * 1024
@@ -86,7 +86,7 @@ class StreamTransport:
         self._warned_of: set[str] = set()
         self._last_call = trio.lowlevel.ParkingLot()
         #: Set when the stream has broken or ended, or `close` was called: `run` ends the connection.
-        self.wake_supervisor = trio.Event()
+        self.wake_supervisor: trio.Event = trio.Event()
         #: Why the connection cannot go on, where the peer broke a rule; None where its stream merely ended.
         self.failure: str | None = None
         #: Clipped samples of lines that were no messages, for error texts.

@@ -33,7 +33,7 @@ import trio
 from ..limits import ProcessLimits
 from .pipe import PipeReader
 
-logger = logging.getLogger("trio_mcp.transports")
+logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
 #: The first pause between two looks at a group; it doubles.
 FIRST_LOOK = 0.002
@@ -88,7 +88,7 @@ class Process:
         self.stdout = stdout
         self.stderr = stderr
         self._stdin_descriptor = stdin_descriptor
-        self.exited = trio.Event()
+        self.exited: trio.Event = trio.Event()
         #: The leader's exit status, -N for signal N; None while it runs and where it is unknown.
         self.returncode: int | None = None
 

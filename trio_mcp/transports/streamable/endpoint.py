@@ -22,7 +22,7 @@ from .limits import StreamableLimits
 from .reply import Reply, exchange_error, shown, status_text
 
 #: Seconds to connect. There is no other timeout: how long an answer may take is the caller's business.
-TIMEOUTS = {"connect": 10.0, "read": None, "write": None, "pool": None}
+TIMEOUTS: dict[str, float | None] = {"connect": 10.0, "read": None, "write": None, "pool": None}
 
 
 class Endpoint:

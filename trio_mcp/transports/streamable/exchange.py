@@ -56,8 +56,8 @@ class Exchange:
     ) -> None:
         self.id: int | None = None
         self.answer: bytes | Exception | None = None
-        self.scope = trio.CancelScope()
-        self.is_reporting = False
+        self.scope: trio.CancelScope = trio.CancelScope()
+        self.is_reporting: bool = False
         self._counts = counts
         self._elsewhere = elsewhere
         self._limits = limits

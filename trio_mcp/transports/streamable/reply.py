@@ -38,10 +38,10 @@ class Reply:
             self._chunks = _decoded(response)
         else:
             self._chunks = aiter(response.stream)
-        self.status = response.status_code
+        self.status: int = response.status_code
         media_type = fields.get(b"content-type", b"").decode("latin-1")
-        self.media_type = media_type.partition(";")[0].strip().lower()
-        self.bytes_in = 0
+        self.media_type: str = media_type.partition(";")[0].strip().lower()
+        self.bytes_in: int = 0
 
     async def __aenter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ from .exchange import EVENTS, JSON, Exchange
 from .limits import StreamableLimits
 from .reply import Reply, status_text
 
-logger = logging.getLogger("trio_mcp.transports")
+logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
         limits: StreamableLimits,
     ) -> None:
         self.headers: dict[str, str] = {}
-        self.number = 0
+        self.number: int = 0
         self._name = name
         self._wire = wire
         self._own = own

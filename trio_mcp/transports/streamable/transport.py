@@ -25,7 +25,7 @@ from .limits import StreamableLimits
 from .reply import Reply, status_text
 from .session import Session
 
-logger = logging.getLogger("trio_mcp.transports")
+logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
 _POST = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
 
