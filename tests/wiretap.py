@@ -16,6 +16,7 @@ from trio_mcp.client.options import Options
 from trio_mcp.nursery import bare_nursery
 from trio_mcp.protocol.revisions import ProtocolChoice
 from trio_mcp.server.streams import StreamService
+from trio_mcp.testing.scripts import WireScript
 from trio_mcp.transports.base import Handlers, Transport
 from trio_mcp.transports.lines.transport import StreamTransport
 
@@ -60,3 +61,20 @@ async def open_tapped(
         async with opened(Launcher(name=name, protocol=protocol, start=start), Options(name)) as connection:
             yield connection, tap
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_tapped_script(
+    script: str, *, options: Options, protocol: ProtocolChoice
+) -> AsyncIterator[tuple[Connection, Tap]]:
+    """As `open_script`, with the client's end tapped."""
+    ours, theirs = memory_stream_pair()
+    tap = Tap(ours)
+
+    async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
+        nursery.start_soon(WireScript(script).play, theirs)
+        return StreamTransport(tap, tap, handlers, name="tapped")
+
+    async with bare_nursery() as nursery:
+        async with opened(Launcher(name="tapped", protocol=protocol, start=start), options) as connection:
+            yield connection, tap

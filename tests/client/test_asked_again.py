@@ -9,7 +9,9 @@ import pytest
 import trio
 
 from tests.scripts import DONE, call_that_asks, handshake, wire
+from tests.wiretap import open_tapped_script
 from trio_mcp import ClientLimits, ElicitRequest, ElicitResult, ProtocolError
+from trio_mcp.client.options import Options
 from trio_mcp.testing import open_script
 
 
@@ -38,18 +40,11 @@ async def test_the_state_comes_back_as_it_was_under_a_new_id_and_in_that_request
     state = 'é "\\ \u2028 \ud800 ' + "x" * 1000
     script = rounds(state, "another") + wire(("<", {"id": "@last", "result": DONE}))
     script += wire((">", {"method": "tools/call", "id": "@next"}), ("<", {"id": "@next", "result": DONE}))
-    seen: list[str] = []
-    async with open_script(script, protocol="modern", on_elicit=decline) as connection:
-        handed_over = connection._client._transport._hand_over  # type: ignore[attr-defined]
-
-        def spy(line: bytes, *rest: Any, **more: Any) -> None:
-            seen.append(line.decode())
-            handed_over(line, *rest, **more)
-
-        connection._client._transport._hand_over = spy  # type: ignore[attr-defined]
+    options = Options("tapped", on_elicit=decline)
+    async with open_tapped_script(script, protocol="modern", options=options) as (connection, tap):
         await connection.call_tool("t")
         await connection.call_tool("t")
-    sent = [json.loads(line) for line in seen]
+    sent = [message for message in map(json.loads, tap.sent.splitlines()) if message["method"] == "tools/call"]
     assert len({message["id"] for message in sent}) == 4
     assert [message["params"].get("requestState") for message in sent] == [None, state, "another", None]
 

@@ -130,10 +130,10 @@ def add_agent(server: ToolServer, agent: AgentLike, description: str) -> None:
             raise TypeError(f"tools: expected Tool, got {type(one).__name__}")
         if one.name == agent.name:
             raise ValueError(f"name: {agent.name!r} is that of one of the agent's tools too")
-    server.add_tools(_asking(agent, description), *(_exposed(one, wrap) for one in tools))
+    server.add_tools(_agent_tool(agent, description), *(_exposed(one, wrap) for one in tools))
 
 
-def _asking(agent: AgentLike, description: str) -> Tool:
+def _agent_tool(agent: AgentLike, description: str) -> Tool:
     """The tool that takes a prompt and runs the agent."""
 
     async def ask(prompt: str) -> Any:

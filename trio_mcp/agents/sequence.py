@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import trio
 
 
-class Sequence:
+class SequentialCalls:
     """A queue of sequential calls: whoever is inside has the place alone.
 
     A sequential call may itself run calls in the same toolbox. Those must not wait for its end, which waits for
@@ -38,7 +38,7 @@ class Sequence:
 class _Place:
     """The place of one sequential call. A task that outlives the call still sees it, and must not use it."""
 
-    def __init__(self, sequence: Sequence, outer: _Place | None) -> None:
+    def __init__(self, sequence: SequentialCalls, outer: _Place | None) -> None:
         self.sequence = sequence
         self.outer = outer
         self.lock = trio.Lock()

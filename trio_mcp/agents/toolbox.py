@@ -12,6 +12,7 @@ from typing import Any
 import trio
 
 from ..errors import UnknownToolError
+from ..models.elicitation import OnElicit
 from ..nursery import bare_nursery
 from ..tools.naming import nearest_names
 from ..tools.policy import ToolCall
@@ -19,9 +20,9 @@ from ..tools.tool import Tool
 from .outcome import ToolOutcome
 from .providers import lookup
 from .providers.lookup import Provider, Unsupported
-from .sequence import Sequence
+from .sequence import SequentialCalls
 from .turn import Approve, OnOutcome, RunningCall, Turn
-from .turn_context import OnCallProgress, OnElicit
+from .turn_context import OnCallProgress
 
 
 class Toolbox:
@@ -62,7 +63,7 @@ class Toolbox:
             if other is not None:
                 raise ValueError(f'tools: "{tool.name}" comes twice, from {other.origin} and from {tool.origin}')
             self._tools[tool.name] = tool
-        self._sequence = Sequence()
+        self._sequence = SequentialCalls()
         # The calls of all turns that run now.
         self._running: set[RunningCall] = set()
 

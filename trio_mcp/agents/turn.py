@@ -17,6 +17,7 @@ import trio
 from attrs import define, field, frozen
 
 from ..errors import ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
+from ..models.elicitation import OnElicit
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
 from ..tools.failures import CallTimedOutError
@@ -24,8 +25,8 @@ from ..tools.policy import ToolCall
 from ..tools.tool import Tool
 from ..tools.wrapping import call_through
 from .outcome import ToolOutcome, cancelled, failed, refused, returned
-from .sequence import Sequence
-from .turn_context import OnCallProgress, OnElicit, TurnContext
+from .sequence import SequentialCalls
+from .turn_context import OnCallProgress, TurnContext
 
 logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
@@ -69,7 +70,7 @@ class RunningCall:
 class Turn:
     """The functions that a program hands in for one turn, and the queue of its toolbox's sequential calls."""
 
-    sequence: Sequence
+    sequence: SequentialCalls
     approve: Approve | None
     on_progress: OnCallProgress | None
     on_outcome: OnOutcome | None

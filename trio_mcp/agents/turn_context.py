@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ..models.elicitation import ElicitRequest, ElicitResult
+from ..models.elicitation import ElicitRequest, ElicitResult, OnElicit
 from ..tools.context import LocalCall
 from ..tools.policy import ToolCall
 
 #: An async function `(call, progress, total, message)`.
 OnCallProgress = Callable[[ToolCall, float, float | None, str | None], Awaitable[None]]
-
-#: An async function that answers a question to the user.
-OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]
 
 
 class TurnContext(LocalCall):

@@ -121,12 +121,12 @@ class Client:
         await self.tool_list.refresh()
 
     def _recover_over_http(self, agreed: Agreed) -> None:
-        mend = None
+        correct_cause = None
         if agreed.era == "modern":
             self.requests.headers = self.tool_list.headers = RequestHeaders(agreed.version)
-            mend = partial(correct, self.tool_list.refresh, agreed.version)
+            correct_cause = partial(correct, self.tool_list.refresh, agreed.version)
         renewal = SessionRenewal(self._reinitialize, self.start_soon)
-        self.requests.recovery = Recovery(self.name, renewal, mend)
+        self.requests.recovery = Recovery(self.name, renewal, correct_cause)
 
     async def _reinitialize(self) -> None:
         """Legacy: make the handshake of a new session, and ask for what the old session had."""

@@ -1,8 +1,9 @@
 """The contract of a client's features: what servers may ask, what they may tell, what the client declares for it.
 
 A feature is a value of type `Feature`, made by a file in features/. `FeatureTable` joins the features of one
-connection, and everything that comes in is looked up there by its method. This file knows no feature, no transport
-and no era.
+connection, and everything that comes in is looked up there by its method. Which features a connection has is
+decided in options.py (what the program handles) and client.py (what every client has). This file knows no feature,
+no transport and no era.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-Request = TypeVar("Request")
+Question = TypeVar("Question")
 
 #: Takes the undecoded params of a notification. The task that reads the stream calls it: it never blocks and runs
 #: no function of the program. A ProtocolError of it drops the notification, with one warning.
@@ -20,7 +21,7 @@ OnNotification = Callable[[bytes], None]
 
 
 @attrs.frozen(kw_only=True)
-class ServerRequest(Generic[Request]):
+class ServerRequest(Generic[Question]):
     """One method that servers may ask, and how a request of it is answered.
 
     Attributes:
@@ -33,8 +34,8 @@ class ServerRequest(Generic[Request]):
         failure: what is logged then.
     """
 
-    read: Callable[[Any], Request]
-    answer: Callable[[Request], Awaitable[Mapping[str, Any]]]
+    read: Callable[[Any], Question]
+    answer: Callable[[Question], Awaitable[Mapping[str, Any]]]
     fallback: Mapping[str, Any] | None = None
     failure: str = "a question was not answered: its handler failed"
 

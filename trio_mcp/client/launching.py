@@ -1,4 +1,7 @@
-"""`Launcher`: how to open a transport to one server, as a value."""
+"""`Launcher`: how to open a transport to one server, as a value.
+
+The one file of the client that makes transports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Drives a `Negotiation` over a transport: sends what it decides on, reports the answers, keeps the time."""
+"""Drives a `Negotiation` over a transport: sends what it decides on, reports the answers, keeps the time.
+
+Decides nothing itself: which message comes next, the machine says.
+"""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import trio
 
 from ..errors import AuthError, InvalidServerError, MCPError, ServerStartError, ServerStoppedError
+from ..models.elicitation import OnElicit
 from ..models.server import Server
 from ..nursery import bare_nursery
 from ..protocol.negotiation import Agreed, Negotiation, Refused, Restart
@@ -27,7 +28,6 @@ from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
-from .features.elicitation import OnElicit
 from .features.log_messages import OnLog
 from .launching import Launcher, launcher_for
 from .limits import ClientLimits

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidArgumentsError, InvalidServerError
+from ..models.elicitation import OnElicit
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
 from ..protocol.negotiation import ERAS, EraMemory
 from ..redaction import NOTHING_SECRET, Redactor
 from ..version import __version__
 from .feature import Feature
-from .features.elicitation import OnElicit, elicitation
+from .features.elicitation import elicitation
 from .features.log_messages import OnLog
 from .incoming.callbacks import Callback
 from .limits import ClientLimits

@@ -1,4 +1,7 @@
-"""Python functions as tools: `tool`, the decorator, and `raw_tool` for schemas that exist already."""
+"""Python functions as tools: `tool`, the decorator, and `raw_tool` for schemas that exist already.
+
+What a function takes is read in signature.py, what it returns in returns.py, and how it runs is in local_tool.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 from ..errors import SkippedToolError
 from ..models.icon import Icon
 from ..models.tool import ToolSpec, judge_entry
-from ..protocol.messages import encode_json
+from ..protocol.messages import check_json, encode_json
 from ..tools.policy import Policy
 from .docstring import read_docstring
 from .local_tool import FunctionRun, LocalTool
@@ -238,7 +241,7 @@ def _as_json(field: str, schema: Mapping[str, Any] | bytes) -> msgspec.Raw:
         raise TypeError(f"{field}: expected a mapping or bytes, got {type(schema).__name__}")
     raw = schema if isinstance(schema, bytes) else encode_json(schema)
     try:
-        msgspec.json.decode(raw, type=msgspec.Raw)
+        check_json(raw)
     except msgspec.DecodeError as error:
         raise ValueError(f"{field}: {error}") from error
     return msgspec.Raw(raw)

@@ -1,7 +1,9 @@
 """What a docstring says about a function or a class, and about its parameters or fields.
 
-Read are Google's form (`Args:` and an indented block), NumPy's (a heading underlined with dashes) and Sphinx's
-(`:param name:`). Text that is none of these stays in the description: a model reads it there.
+It reads Google's form (`Args:` and an indented block), NumPy's (a heading underlined with dashes) and Sphinx's
+(`:param name:`). Text in none of these forms stays in the description: a model reads it there.
+
+Knows no types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""`LocalTool`: a Python function that is a tool, and a function still; and how such a tool runs."""
+"""`LocalTool`: a Python function that is a tool, and a function still; and how such a tool runs.
+
+Arguments are decoded by the function's `Signature`, and its value becomes a result by its `Returns`: this knows no
+type of either.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _as_icons(icons: Any) -> tuple[Icon, ...]:
 
 @frozen(kw_only=True)
 class ToolOptions:
-    """What whoever makes a tool says about it. None stands for what is not said.
+    """The options that the maker of a tool gave. None stands for an option that was not given.
 
     Raises:
         TypeError: an option is of the wrong type; the message begins with its name.

@@ -1,4 +1,7 @@
-"""What a function returns: the schema of its structured output, and each value as a `ToolResult`."""
+"""What a function returns: the schema of its structured output, and each value as a `ToolResult`.
+
+Which types it may have is decided in `types`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import msgspec
 
 from ..models.content import BLOCKS, Text
 from ..models.result import ToolResult
+from ..protocol.messages import check_json
 from ..tools.failures import as_utf8
 from .signature import annotations_of
 from .types.custom import decode_custom, encode_custom
@@ -20,7 +24,6 @@ from .types.rules import describe_pydantic, msgspec_type, pydantic_type
 from .types.schema import schema_of
 from .types.walking import parts_of, unaliased
 
-_check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.Encoder(enc_hook=encode_custom).encode
 
 #: The schema of `list`, `Sequence[Any]` and the like. Lists of anything may be of content blocks too, which would
@@ -124,7 +127,7 @@ structured_json=b'5', meta=None)
         """A result that the function has made itself. A failure needs no structured output."""
         structured = result.structured_json
         if structured is not None:
-            _check_json(structured)
+            check_json(structured)
         if self.schema is not None and not result.is_error:
             if structured is None:
                 raise TypeError("expected structured output, got none")

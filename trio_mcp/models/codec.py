@@ -51,7 +51,7 @@ class MismatchError(Exception):
         self.path = path
 
     def within(self, step: str) -> MismatchError:
-        """The same, seen from one level further out."""
+        """This error seen from one level further out: `step` goes before its path."""
         return MismatchError(self.reason, step + self.path)
 
 

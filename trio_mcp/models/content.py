@@ -55,7 +55,7 @@ class _Labelled:
 
 @frozen
 class _Known(_Labelled):
-    """The same of a kind that this library knows: fields that it does not know are kept."""
+    """What a block of a kind that this library knows has besides: its unknown fields, kept in `extra`."""
 
     extra: dict[str, Any] | None = field(default=None, kw_only=True, validator=_dict_or_none)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Self
 
 from attrs import Attribute, field, frozen
@@ -52,3 +53,7 @@ class ElicitResult:
     def cancel(cls) -> Self:
         """The user dismissed the question."""
         return cls("cancel")
+
+
+#: Answers a question to the user: `async (ElicitRequest) -> ElicitResult`.
+OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]

@@ -21,6 +21,9 @@ from ..protocol.messages import Undecoded, decode_json, reencode_json
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
+#: The text of a failed tool that says nothing.
+SILENT_FAILURE = "mcp: tool returned an error"
+
 
 def _as_blocks(blocks: str | Block | Iterable[Block]) -> tuple[Block, ...]:
     if type(blocks) is tuple:

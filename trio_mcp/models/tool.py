@@ -18,7 +18,7 @@ from attrs import field, frozen
 from msgspec import Raw
 
 from ..errors import ProtocolError, SkippedToolError
-from ..protocol.messages import decode_json, reencode_json
+from ..protocol.messages import ABSENT, decode_json, reencode_json
 from .codec import structure, wire_name
 
 
@@ -59,7 +59,6 @@ class ToolSpec:
     raw: dict[str, Any] = field(factory=dict, hash=False, repr=False)
 
 
-_ABSENT = Raw()
 _NO_ANNOTATIONS = ToolAnnotations()
 #: The usual annotations are read without the converter, which takes ten times as long, and a moment to be loaded.
 _HINTS = {
@@ -110,8 +109,8 @@ _IN_FIELDS = frozenset({"name", "title", "description", "inputSchema", "outputSc
 class _Schemas(msgspec.Struct):
     """The schemas of an entry, undecoded."""
 
-    input: Raw = msgspec.field(default=_ABSENT, name="inputSchema")
-    output: Raw = msgspec.field(default=_ABSENT, name="outputSchema")
+    input: Raw = msgspec.field(default=ABSENT, name="inputSchema")
+    output: Raw = msgspec.field(default=ABSENT, name="outputSchema")
 
 
 _decode_entry = msgspec.json.Decoder(dict[str, Any]).decode

@@ -16,7 +16,7 @@ from attrs import define, field
 
 from ..errors import ProtocolError, ToolError
 from ..protocol.messages import decode_json
-from .result import ToolResult
+from .result import SILENT_FAILURE, ToolResult
 from .validation import validation_message
 
 Value = TypeVar("Value")
@@ -45,7 +45,7 @@ class TypedToolResult(ToolResult, Generic[Value]):
             ToolError: the tool failed, and a failed tool has no value.
         """
         if self.is_error:
-            raise ToolError(self.content or "mcp: tool returned an error", self)
+            raise ToolError(self.content or SILENT_FAILURE, self)
         return self._decoded  # type: ignore[return-value] # read_typed has set it
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidArgumentsError
+from .messages import one_line
 
 #: How much of a key and of a whole path an error shows, in characters: enough to find the place.
 KEY_SHOWN = 40
@@ -79,9 +80,9 @@ def encode_arguments(
         if arguments is None:
             return b"{}"
         if isinstance(arguments, str):
-            return _one_line(_utf8(arguments))
+            return _checked_json(_utf8(arguments))
         if isinstance(arguments, (bytes, bytearray, memoryview)):
-            return _one_line(_checked_bytes(arguments))
+            return _checked_json(_checked_bytes(arguments))
         if isinstance(arguments, Mapping):
             return _from_mapping(arguments)
         raise _RefusedError(f"got {type(arguments).__name__}")
@@ -110,18 +111,13 @@ def _checked_bytes(data: bytes | bytearray | memoryview) -> bytes:
     return data
 
 
-def _one_line(data: bytes) -> bytes:
+def _checked_json(data: bytes) -> bytes:
     """`data`, which is UTF-8, checked and on one line."""
     try:
         _check_object(data)
     except msgspec.DecodeError:
         return _empty_or_refused(data.decode())
-    # A newline inside a JSON string is escaped, so any others stand between tokens.
-    if b"\n" in data:
-        data = data.replace(b"\n", b" ")
-    if b"\r" in data:
-        data = data.replace(b"\r", b" ")
-    return data
+    return one_line(data)
 
 
 def _empty_or_refused(text: str) -> bytes:

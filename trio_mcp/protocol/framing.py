@@ -3,6 +3,8 @@
 The specification says it for stdio: "Messages are delimited by newlines, and MUST NOT contain embedded
 newlines" (basic/transports). Only the byte 0x0A ends a line: U+2028 and its kin are text, and a character that
 a chunk cuts in two is whole again before anybody decodes it.
+
+Knows no JSON. No I/O.
 """
 
 from __future__ import annotations

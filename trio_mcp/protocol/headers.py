@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 
+from .schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS
+
 PROTOCOL_VERSION = "MCP-Protocol-Version"
 METHOD = "Mcp-Method"
 NAME = "Mcp-Name"
@@ -189,15 +191,6 @@ def parse_challenges(values: list[str]) -> tuple[dict[str, str], ...]:
     return tuple(challenges)
 
 
-# The members of a schema that hold schemas; others (`const`, `default`, `examples`) hold only data.
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  # before 2020-12, `items` could be a list
-_SINGLES = (
-    *("items", "contains", "not", "if", "then", "else", "additionalProperties", "unevaluatedItems"),
-    *("unevaluatedProperties", "propertyNames", "additionalItems"),
-)
-
-
 def _annotations(
     schema: Any, path: tuple[str, ...], reachable: bool
 ) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
@@ -210,13 +203,13 @@ def _annotations(
         if ANNOTATION in schema:
             scalar = schema.get("type") in ("string", "integer", "boolean")
             yield path, schema[ANNOTATION], by_properties and is_property and scalar
-        for key in _MAPS:
+        for key in NAMED_SCHEMAS:
             inner = schema.get(key)
             if isinstance(inner, Mapping):
                 here = by_properties and key == "properties"
                 stack += [(part, (*path, str(name)), here, True) for name, part in inner.items()]
-        for key in _LISTS:
+        for key in LISTED_SCHEMAS:
             inner = schema.get(key)
             if isinstance(inner, list):
                 stack += [(part, (*path, key), False, False) for part in inner]
-        stack += [(schema[key], (*path, key), False, False) for key in _SINGLES if key in schema]
+        stack += [(schema[key], (*path, key), False, False) for key in SINGLE_SCHEMAS if key in schema]

@@ -107,6 +107,15 @@ def decode_json(data: Undecoded) -> Any:
         raise ProtocolError(f"no JSON: {error}", data) from None
 
 
+def check_json(data: bytes) -> None:
+    """Check that this is JSON; nothing is built.
+
+    Raises:
+        msgspec.DecodeError: it is none, or JSON that only Python reads (NaN).
+    """
+    _check_json(data)
+
+
 def encode_any(value: Any) -> bytes:
     """Encode a value that came from a peer: it may have lone surrogates, which msgspec does not write."""
     try:
@@ -197,7 +206,7 @@ def request_line(id: int, method: str, params: Encoded) -> bytes:  # noqa: A002 
 
 
 def request_pieces(id: int, method: str, params: Encoded) -> Encoded:  # noqa: A002 - the protocol's word
-    """The same, but in pieces where it is long and the params are."""
+    """One request as `request_line` gives it, but in pieces where the params are long and come in pieces."""
     if isinstance(params, bytes) or sum(map(len, params)) <= SHORT:
         return request_line(id, method, params)
     first, *others = params

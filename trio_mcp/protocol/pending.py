@@ -1,4 +1,7 @@
-"""Request ids and their waiters: an id is taken, resolved once, and answers without a waiter are counted."""
+"""Request ids and their waiters: an id is taken, resolved once, and answers without a waiter are counted.
+
+Knows neither what waits nor how an answer is read. No I/O.
+"""
 
 from __future__ import annotations
 

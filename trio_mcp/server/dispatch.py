@@ -97,7 +97,7 @@ async def _carry_out(method: str, work: Work) -> bytes | RequestError:
 
 
 def _as_answer(method: str, error: Exception) -> RequestError:
-    """What the client is told of an exception: nothing but that there was one, if it is no RequestError."""
+    """The error that the client is told: a RequestError as it is, of any other only that there was one."""
     if isinstance(error, RequestError):
         return error
     # The text of an error may hold secrets.

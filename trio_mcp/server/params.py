@@ -1,4 +1,7 @@
-"""The params of requests: each method has a struct of its own, decoded once. Arguments stay bytes."""
+"""The params of requests: each method has a struct of its own, decoded once. Arguments stay bytes.
+
+Knows no feature: each brings the struct of its own params.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The requests of one client that run: known by their ids, cancelled by them, waited for at the end."""
+"""The requests of one client that run: known by their ids, cancelled by them, waited for at the end.
+
+Knows no transport, and of the methods of MCP the cancel alone.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class RunningRequests:
         return len(self._scopes)
 
     def refuse_repeated(self, id_: Id) -> RequestError | None:
-        """What a request is answered whose id another one has that still runs; None where there is none.
+        """The error for a request whose id belongs to one that still runs; None where no such request runs.
 
         basic: "The request ID MUST NOT have been previously used by the requestor within the same session."
         """

@@ -1,4 +1,7 @@
-"""A ToolServer on one pair of streams: reads requests, runs each in a task, writes answers, ends in order."""
+"""A ToolServer on one pair of streams: reads requests, runs each in a task, writes answers, ends in order.
+
+Knows no method, and not whose streams they are: stdio.py serves those of this process, memory.py a pair in memory.
+"""
 
 from __future__ import annotations
 

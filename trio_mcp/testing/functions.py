@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from ..client.connection import Connection
-from ..client.features.elicitation import OnElicit
 from ..client.features.log_messages import OnLog
 from ..client.limits import ClientLimits
 from ..functions.decorators import tool
 from ..memory import open_memory_connection
+from ..models.elicitation import OnElicit
 from ..protocol.revisions import ProtocolChoice
 from ..server.registry import ToolServer
 from ..tools.tool import Tool

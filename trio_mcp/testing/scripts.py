@@ -12,12 +12,12 @@ import trio
 from trio.testing import memory_stream_pair
 
 from ..client.connection import Connection
-from ..client.features.elicitation import OnElicit
 from ..client.features.log_messages import OnLog
 from ..client.launching import Launcher
 from ..client.limits import ClientLimits
 from ..client.opening import opened
 from ..client.options import Options
+from ..models.elicitation import OnElicit
 from ..nursery import bare_nursery
 from ..protocol.framing import LineBuffer
 from ..protocol.revisions import ProtocolChoice

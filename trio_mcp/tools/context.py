@@ -23,8 +23,12 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 
-#: What a client can be asked (client/elicitation, client/sampling, client/roots).
-ASKABLE = ("elicitation/create", "sampling/createMessage", "roots/list")
+#: What a client can be asked, and the capability that it must have declared for it (client/elicitation,
+#: client/sampling, client/roots).
+CAPABILITY_OF: Mapping[str, str] = MappingProxyType(
+    {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+)
+ASKABLE = tuple(CAPABILITY_OF)
 
 Schema = TypeVar("Schema")
 

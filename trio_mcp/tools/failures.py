@@ -9,10 +9,8 @@ import attrs
 import trio
 
 from ..errors import ApprovalRequiredError, InvalidArgumentsError, MCPError, ToolError, UnknownToolError
+from ..models.result import SILENT_FAILURE as SILENT_FAILURE
 from ..models.result import ToolResult
-
-#: The text of a failed tool that says nothing.
-SILENT_FAILURE = "mcp: tool returned an error"
 
 
 class CallTimedOutError(trio.TooSlowError):
@@ -60,10 +58,10 @@ def error_behind(result: ToolResult) -> Exception | None:
     return result.error if isinstance(result, RaisedResult) else None
 
 
-def spoken(result: ToolResult) -> ToolResult:
+def with_failure_text(result: ToolResult) -> ToolResult:
     """A result as it goes over the wire: a failed one that shows nothing says that it failed.
 
-    >>> spoken(ToolResult(is_error=True)).content
+    >>> with_failure_text(ToolResult(is_error=True)).content
     'mcp: tool returned an error'
     """
     if not result.is_error or (result.blocks and (result.content or result.images)):

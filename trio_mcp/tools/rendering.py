@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..models.result import ToolResult
-from .failures import SILENT_FAILURE
+from ..models.result import SILENT_FAILURE, ToolResult
 
 #: "content": the blocks; the structured output's JSON only where there are no blocks. "structured": the structured
 #: output's JSON; the blocks only where there is none.
@@ -28,7 +27,7 @@ def text_beside_images(result: ToolResult, render: Render) -> str:
 
 
 def text_alone(result: ToolResult, render: Render) -> str:
-    """The same text where it is all that is shown: a line stands in the place of each image.
+    """The text for a model that is shown no images beside it: a line stands in the place of each image.
 
     >>> from trio_mcp import Image, Text
     >>> print(text_alone(ToolResult([Text("a"), Image(b"GIF89a", "image/gif")]), "content"))

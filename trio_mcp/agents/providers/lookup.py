@@ -111,7 +111,7 @@ def calls(provider: Provider, message: Any, tools: Iterable[Tool] = ()) -> list[
 
 
 def results(provider: Provider, outcomes: Iterable[Outcome]) -> list[Shape]:
-    """What tells the model how its calls went: messages, or input items, to be added to the conversation.
+    """Messages, or input items, that tell the model how its calls went, to be added to the conversation.
 
     The outcomes of one turn belong into one call of this function: Anthropic and MCP want them in one message,
     and OpenAI's chat wants nothing between them. An image of a type that the provider does not look at becomes a

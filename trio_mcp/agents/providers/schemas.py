@@ -12,16 +12,11 @@ from typing import Any
 from attrs import field, frozen
 
 from ...protocol.messages import encode_json
+from ...protocol.schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS
 from .encodable import own_copy
 
 Schema = dict[str, Any]
 
-#: Keywords whose value is a schema, a list of schemas, and an object whose values are schemas.
-_SCHEMA = frozenset(
-    ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames")
-) | {"then", "unevaluatedItems", "unevaluatedProperties"}
-_SCHEMAS = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
-_NAMED_SCHEMAS = frozenset(("$defs", "definitions", "dependentSchemas", "patternProperties", "properties"))
 #: Keywords whose value is data, which may be null.
 _DATA = frozenset(("const", "default", "example"))
 #: Keywords that look at others beside them, which they would find changed in another place.
@@ -57,8 +52,8 @@ class FittedSchema:
 
     Attributes:
         schema: the schema, a copy for the caller to keep and to change.
-        mended: what the provider would have refused, and the schema says otherwise now.
-        refused: what the provider refuses, and nothing else says the same.
+        mended: faults over which the provider would have refused it; `schema` means the same without them.
+        refused: faults over which the provider refuses it: no schema without them means the same.
     """
 
     schema: Schema
@@ -87,13 +82,13 @@ class _Fitting:
                 found[keyword] = ["null" if kind is None else kind for kind in value]
             elif value is None:  # as servers write a member that they have no value for
                 continue
-            elif keyword in _NAMED_SCHEMAS and isinstance(value, dict):
+            elif keyword in NAMED_SCHEMAS and isinstance(value, dict):
                 found[keyword] = {name: self.walk(part, f"{where}.{name}") for name, part in value.items()}
-            elif keyword in _NAMED_SCHEMAS and value == []:  # PHP has one literal for an empty list and object
+            elif keyword in NAMED_SCHEMAS and value == []:  # PHP has one literal for an empty list and object
                 found[keyword] = {}
-            elif keyword in _SCHEMAS and isinstance(value, list):
+            elif keyword in LISTED_SCHEMAS and isinstance(value, list):
                 found[keyword] = [self.walk(part, f"{where}.{place}") for place, part in enumerate(value)]
-            elif keyword in _SCHEMA:
+            elif keyword in SINGLE_SCHEMAS:
                 found[keyword] = self.walk(value, where)
             elif keyword == "required" and isinstance(value, list):
                 found[keyword] = [name for name in value if name is not None]

@@ -7,20 +7,18 @@ is checked against the form before it is sent. In which task the handler runs is
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from ...errors import RequestError
 from ...models.elicitation import ElicitRequest, ElicitResult
+from ...models.elicitation import OnElicit as OnElicit  # where the package loads it from
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
 from ..feature import Feature, ServerRequest
-
-#: Answers one question of a server to the user: `async (ElicitRequest) -> ElicitResult`.
-OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]
 
 
 def elicitation(on_elicit: OnElicit) -> Feature:

@@ -1,4 +1,7 @@
-"""Hands a server's log messages to the program (specification: server/utilities/logging)."""
+"""Hands a server's log messages to the program (specification: server/utilities/logging).
+
+Where they go, `Options` says: to `on_log`, or to a logger.
+"""
 
 from __future__ import annotations
 

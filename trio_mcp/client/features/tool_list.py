@@ -17,7 +17,7 @@ from ...tools.tool import Tool, ToolCaller
 from ..feature import Feature
 from ..limits import ClientLimits
 from ..outgoing.headers import RequestHeaders
-from .tools import Entries, choose_tools, judge_entries, list_entries
+from .tool_entries import Entries, choose_tools, judge_entries, list_entries
 
 logger: logging.Logger = logging.getLogger("trio_mcp.client")
 

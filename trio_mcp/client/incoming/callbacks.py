@@ -2,6 +2,8 @@
 
 A task of the connection calls the function, in the order of the wire: neither the reader nor the drain of stderr
 ever waits for it, and an exception in it costs that one item.
+
+Knows neither the connection nor what the items are.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Inbound:
             self._respond(id_, RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}"))
 
     def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Awaitable[None]]:
-        """What the transport is to await, in the caller's task, for each progress notification of one request.
+        """The function that the transport awaits, in the caller's task, for each progress of one request.
 
         Progress that cannot be read is dropped: it is no reason to fail a call.
         """

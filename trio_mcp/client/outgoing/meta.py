@@ -1,4 +1,7 @@
-"""Puts `_meta` into the params of requests: members of the revision, the progress token, members of the caller."""
+"""Puts `_meta` into the params of requests: members of the revision, the progress token, members of the caller.
+
+Knows no method and no transport.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,12 @@ class RequestMeta:
         """
         meta = self._constant
         if token is not None:
-            meta = _joined(meta, b'"progressToken":%d' % token)
+            meta = join_members(meta, b'"progressToken":%d' % token)
         if given is not None and not isinstance(given, Mapping):
             raise InvalidArgumentsError(name, f"meta: expected a mapping, got {type(given).__name__}")
         if given:
             rest = {key: value for key, value in given.items() if not self._is_ours(key, token)}
-            meta = _joined(meta, encode_arguments(name, rest)[1:-1])
+            meta = join_members(meta, encode_arguments(name, rest)[1:-1])
         pieces = (members,) if isinstance(members, bytes) else members
         if not meta:
             return (b"{", *pieces, b"}")
@@ -51,5 +54,6 @@ class RequestMeta:
         return key in self._reserved
 
 
-def _joined(first: bytes, second: bytes) -> bytes:
+def join_members(first: bytes, second: bytes) -> bytes:
+    """The members of two encoded objects (without braces) as those of one; either may be empty."""
     return b"%b,%b" % (first, second) if first and second else first or second

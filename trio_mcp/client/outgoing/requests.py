@@ -23,7 +23,7 @@ from ...transports.base import OnRawProgress, Transport
 from ..limits import ClientLimits
 from ..recovery import MakeHeaders, Recovery
 from .headers import RequestHeaders
-from .meta import RequestMeta
+from .meta import RequestMeta, join_members
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
@@ -165,8 +165,7 @@ class Requests:
         if not required.requests:  # the server asks for time, not for input
             await trio.sleep(self._limits.round_pause * 2 ** (rounds - 1))
         answers = await self._answer_round(required, data)
-        first = joined(members)
-        return b"%b,%b" % (first, answers) if first and answers else first or answers
+        return join_members(joined(members), answers)
 
     def statistics(self) -> Statistics:
         """Counts since the connection was opened."""

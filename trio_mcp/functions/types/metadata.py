@@ -1,7 +1,7 @@
 """What stands beside a type in `Annotated`, as msgspec's `Meta`: bounds, patterns, descriptions.
 
-Read are msgspec's own `Meta`, the classes of annotated_types, `pydantic.Field`, `Doc` and a bare string. Each is
-honoured or refused, never dropped; what belongs to somebody else (PEP 593 lets anybody write there) is left
+This file reads msgspec's own `Meta`, the classes of annotated_types, `pydantic.Field`, `Doc` and a bare string.
+Each is honoured or refused, never dropped; metadata of somebody else (PEP 593 lets anybody write there) is left
 alone. Neither annotated_types nor pydantic is imported: a program that uses them has done so.
 """
 
@@ -35,7 +35,7 @@ _OF_FIELDS = (
 
 
 @frozen
-class Said:
+class Metadata:
     """What a row of metadata says: `bounds` of values, and `words` for whoever reads the schema."""
 
     bounds: dict[str, Any] = field(factory=dict)
@@ -75,7 +75,7 @@ def is_for_pydantic(extra: Any) -> bool:
     return _is_of_pydantic(extra) and not _is_pattern(extra) and _strict(extra) is not True
 
 
-def read_metadata(extras: Iterable[Any], refuse: Refusal) -> Said:
+def read_metadata(extras: Iterable[Any], refuse: Refusal) -> Metadata:
     """What the metadata of one `Annotated` says, all together. Of two bounds of one kind the narrower counts.
 
     Raises:
@@ -83,9 +83,9 @@ def read_metadata(extras: Iterable[Any], refuse: Refusal) -> Said:
 
     >>> def grow(age): ...
     >>> read_metadata(["In years.", msgspec.Meta(ge=0), msgspec.Meta(ge=18)], Refusal(grow, "age"))
-    Said(bounds={'ge': 18}, words={'description': 'In years.'})
+    Metadata(bounds={'ge': 18}, words={'description': 'In years.'})
     """
-    said = Said()
+    said = Metadata()
     for extra in extras:
         for name, value in _one(extra, refuse):
             if name in _BOUNDS:

@@ -68,7 +68,7 @@ class PydanticType:
         Raises:
             NestedError: it does not fit.
         """
-        with _Told():
+        with _TranslatedErrors():
             return self.adapter.validate_json(msgspec.json.encode(value), strict=True)
 
     def write(self, value: Any) -> bytes:
@@ -77,7 +77,7 @@ class PydanticType:
         Raises:
             NestedError: it is not of the type.
         """
-        with _Told():
+        with _TranslatedErrors():
             checked = self.adapter.validate_python(value, strict=True)
         encoded: bytes = self.adapter.dump_json(checked, by_alias=True)
         return encoded
@@ -94,8 +94,8 @@ class PydanticType:
         return CustomType(name, self.read, self.schema("validation"))
 
 
-class _Told:
-    """Tells pydantic's errors as ours."""
+class _TranslatedErrors:
+    """Raises pydantic's errors as a `NestedError`."""
 
     def __enter__(self) -> None: ...
 

@@ -28,7 +28,7 @@ class Refusal:
         return RefusedTypeError(f"{self._where}: {reason}")
 
     def of(self, error: Exception) -> RefusedTypeError:
-        """The same of an exception that a type raised while it was read."""
+        """The error for an exception that a type raised while it was read."""
         if isinstance(error, RefusedTypeError):
             return error
         if isinstance(error, RecursionError):

@@ -49,7 +49,7 @@ def argument_type(annotation: Any, refuse: Refusal) -> Any:
         found = pydantic_type(annotation, parts, refuse)
         if found is None:
             return msgspec_type(annotation, parts, refuse)
-        made = _as_custom(annotation, parts, found)
+        made = _as_custom(parts, found)
         encode_json(schema_of(made))
     except Exception as error:
         raise refuse.of(error) from error
@@ -121,7 +121,7 @@ def describe_pydantic(schema: dict[str, Any], parts: Sequence[Part]) -> dict[str
     return schema
 
 
-def _as_custom(annotation: Any, parts: Sequence[Part], found: PydanticType) -> Any:
+def _as_custom(parts: Sequence[Part], found: PydanticType) -> Any:
     made = found.as_custom("pydantic")
     schema = describe_pydantic(made.schema, parts)
     if "title" in schema and schema.get("type") == "object":

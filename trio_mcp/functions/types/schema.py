@@ -1,6 +1,6 @@
 """The JSON Schema of a type that msgspec decodes, completed with what msgspec does not say.
 
-msgspec makes the schema; added are the format of dates and times, descriptions of the fields of classes (from
+msgspec makes the schema; this file adds the format of dates and times, descriptions of the fields of classes (from
 `Doc`, a bare string, or the class's docstring), and the definitions that pydantic's types bring along.
 """
 

@@ -77,22 +77,18 @@ def union_of(parts: Sequence[Any], refuse: Refusal) -> Any:
     union = _Union(
         variants, tag, msgspec.json.Decoder(reduce(or_, others), dec_hook=decode_custom) if others else None
     )
-    schemas = [variant_schema(variant, tag) for variant in variants]
+    schemas = [_variant_schema(variant, tag) for variant in variants]
     name = "_or_".join(variant.name for variant in variants)
-    return CustomType(name, union.read, _any_of([*schemas, *(schema_of(other) for other in others)]))
+    return CustomType(name, union.read, {"anyOf": [*schemas, *map(schema_of, others)]})
 
 
-def variant_schema(variant: _Variant, tag: str | None) -> dict[str, Any]:
+def _variant_schema(variant: _Variant, tag: str | None) -> dict[str, Any]:
     """The schema of one class within the union, which tells it from the others."""
     schema = schema_of(variant.annotation)
     schema = {"title": variant.name, **schema}
     if tag is None:
         return {**schema, "additionalProperties": False}
     return {**schema, "required": sorted({*schema.get("required", ()), tag}, key=list(schema["properties"]).index)}
-
-
-def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"anyOf": schemas}
 
 
 class _Union:

@@ -3,6 +3,8 @@
 The eras differ in how a tool asks. A legacy client is asked over the same stream, and the tool waits. A modern one
 is asked by *answering* the call with the question: the function is unwound (it sees a cancel), and runs again from
 the top once the answer has come, with the earlier answers at hand.
+
+Knows no transport: a client is reached by the `Peer` of its request.
 """
 
 from __future__ import annotations
@@ -16,20 +18,15 @@ import trio
 from ...errors import NotOfferedError
 from ...protocol.messages import decode_json, encode_any, is_id
 from ...protocol.revisions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL
-from ...tools.context import LEVELS, OnProgress
+from ...tools.context import CAPABILITY_OF, LEVELS, OnProgress
 from ..feature import Request
 from ..params import Params
 from ..request_state import digest
 
-#: What a client must have declared to be asked something.
-CAPABILITY_OF = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
 
 class _Call:
+    """What a call can say in either era. How a tool asks, each era adds."""
+
     def __init__(
         self,
         request: Request[Params],

@@ -1,4 +1,7 @@
-"""How a client begins: the handshake of the legacy era, and the discovery of the modern one."""
+"""How a client begins: the handshake of the legacy era, and the discovery of the modern one.
+
+Knows no other feature: what a server declares, the table of features says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Subscriptions of modern clients to the topics of all features (basic/patterns/subscriptions)."""
+"""Subscriptions of modern clients to the topics of all features (basic/patterns/subscriptions).
+
+What can change is said by the features, as topics: none is known here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The listing of a server's tools, page by page, as each era has it."""
+"""The listing of a server's tools, page by page, as each era has it.
+
+Knows no request and no transport. A page is made once and kept until the tools change.
+"""
 
 from __future__ import annotations
 

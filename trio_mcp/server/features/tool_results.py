@@ -1,4 +1,4 @@
-"""A tool's result as it goes over the wire, in either era."""
+"""A tool's result as it goes over the wire, in either era. Knows no call and no transport."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import msgspec
 
 from ...models.content import Text, block_to_wire
 from ...models.result import ToolResult
-from ...protocol.messages import encode_any, encode_json, one_line, without_halves
+from ...protocol.messages import check_json, encode_any, encode_json, one_line, without_halves
 from ...protocol.revisions import META_SERVER_INFO, Era
-from ...tools.failures import spoken
+from ...tools.failures import with_failure_text
 from ..registry import ToolServer
-
-_check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     """A result, encoded. Its structured output and `_meta` pass unchanged, as far as they are JSON."""
     if result.is_error:
-        result = spoken(result)
+        result = with_failure_text(result)
     content = [
         {"type": "text", "text": block.text}
         if type(block) is Text and block == Text(block.text)
@@ -51,7 +49,7 @@ def _as_json(structured: bytes) -> bytes:
     """
     if b"NaN" in structured or b"Infinity" in structured:
         try:
-            _check_json(structured)
+            check_json(structured)
         except msgspec.DecodeError:
             return encode_any(json.loads(structured, parse_constant=lambda _: None))
     return one_line(structured)

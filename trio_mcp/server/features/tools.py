@@ -1,4 +1,8 @@
-"""Tools: their listing and their calls (server/tools)."""
+"""Tools: their listing and their calls (server/tools).
+
+The listing is made in tool_listing.py, a result written in tool_results.py. Arguments pass through as bytes: the
+tool decodes them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The ASGI application: which requests reach which era, start and stop.
 
 Calls run in a nursery of the app, which the ASGI lifespan opens and closes.
+
+Knows no method of MCP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The body of one POST as JSON-RPC messages, or the refusal of a body that is none. No I/O."""
+"""The body of one POST as JSON-RPC messages, or the refusal of a body that holds no message. No I/O."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class EventQueue:
         return False
 
 
-class Turn:
+class StreamTurn:
     """The time in which one stream sends from a queue, until another stream takes over.
 
     `end` never cuts short an event that is being sent.
@@ -107,7 +107,7 @@ class Turn:
         self.waiting.cancel()
 
 
-async def send_events(request: HttpRequest, queue: EventQueue, turn: Turn | None = None) -> None:
+async def send_events(request: HttpRequest, queue: EventQueue, turn: StreamTurn | None = None) -> None:
     """Answer a request with the messages of a queue, until that is closed, or the turn ends.
 
     Raises:
@@ -115,7 +115,7 @@ async def send_events(request: HttpRequest, queue: EventQueue, turn: Turn | None
     """
     await request.begin(200, EVENT_HEADERS)
     if turn is None:
-        turn = Turn()
+        turn = StreamTurn()
     else:  # the first message may be long in coming, and ASGI servers may hold back the head until there is a body
         await request.write(b": open\n\n")
     while not turn.is_over:

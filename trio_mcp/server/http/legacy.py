@@ -1,6 +1,9 @@
 """One legacy session over HTTP: its running calls, its streams of events, and its questions to the client.
 
 A client that disconnects has not cancelled anything: its calls go on, and so does the session.
+
+Which methods count as calls, and which open a session, the table of features says. All sessions of an app are in
+sessions.py.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from ..running import RunningRequests
 from .asgi import DisconnectedError, HttpRequest
 from .body import Incoming
 from .capacity import Capacity
-from .event_queue import EventQueue, Turn, send_events
+from .event_queue import EventQueue, StreamTurn, send_events
 
 
 @attrs.define(eq=False)
@@ -71,7 +74,7 @@ class HttpSession:
         self._running = RunningRequests()
         self._questions: PendingTable[_Question] = PendingTable()
         self._queue = EventQueue(limits)  # messages that belong to no request
-        self._stream: Turn | None = None  # the client's GET, which sends from that queue
+        self._stream: StreamTurn | None = None  # the client's GET, which sends from that queue
 
     def __repr__(self) -> str:
         return f"<HttpSession of {self.dispatcher.client!r}, {len(self._running)} running>"
@@ -157,7 +160,7 @@ class HttpSession:
         """
         if self._stream is not None:
             self._stream.end()
-        turn = self._stream = Turn()
+        turn = self._stream = StreamTurn()
         with self.used(), self._capacity.stream():
             try:
                 async with trio.open_nursery() as nursery:

@@ -1,4 +1,7 @@
-"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that imports hypercorn."""
+"""`asgi_app` and `serve_http`: a ToolServer over Streamable HTTP. The only file that imports hypercorn.
+
+Requests are served in app.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All legacy sessions over HTTP: how they begin, to which principal each belongs, and when they end."""
+"""All legacy sessions over HTTP: how they begin, to which principal each belongs, and when they end.
+
+What a session does with its messages is in legacy.py.
+"""
 
 from __future__ import annotations
 

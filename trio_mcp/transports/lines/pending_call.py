@@ -1,4 +1,4 @@
-"""One request on its way, and the task that sleeps until something comes for it."""
+"""One request on its way, and the task that sleeps until something comes for it. Knows no stream and no table."""
 
 from __future__ import annotations
 

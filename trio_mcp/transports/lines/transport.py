@@ -1,7 +1,7 @@
 """JSON-RPC over a pair of trio streams, one message a line. Both roles use it; it knows nothing of processes.
 
 Three parties meet here. A *caller* hands its line to the outbox and sleeps. The *reader* waits for nothing but
-the pipe: it decodes envelopes, wakes the caller whose answer has come, and passes on messages that answer no
+the pipe: it reads each line, wakes the caller whose answer has come, and passes on messages that answer no
 request; it never runs user code. The *writer* is the only one to write. The work for one request (running its
 `on_progress`, decoding its result) is done by its caller, in the caller's own task, where it can be cancelled and
 can raise.

@@ -186,7 +186,7 @@ async def start_process(command: str, args: Sequence[str], env: Mapping[str, str
         try:
             popen = await trio.to_thread.run_sync(spawn, limiter=_starters())
         except (OSError, ValueError) as error:
-            raise CannotStart(_why(error, command, found, args, cwd)) from error
+            raise CannotStart(_why(error, command, found, cwd)) from error
         on_failure.pop_all()
     for descriptor in (child_in, child_out, child_err):
         os.close(descriptor)
@@ -313,7 +313,7 @@ def _hint(command: str) -> str:
     return "; arguments belong into args, not into the command" if " " in command else ""
 
 
-def _why(error: OSError | ValueError, command: str, found: str, args: Sequence[str], cwd: str | None) -> str:
+def _why(error: OSError | ValueError, command: str, found: str, cwd: str | None) -> str:
     """Why the operating system did not start a command, in words that name what to change."""
     if isinstance(error, ValueError):
         return f"the command line or the environment of {command!r} cannot be passed on: {error}"

@@ -118,7 +118,7 @@ class Exchange:
     def _messages(self, buffer: EventBuffer, chunk: bytes) -> Iterator[Line]:
         self._counts.bytes_in += len(chunk)
         for event in buffer.feed(chunk):
-            if event.event not in ("", "message") or not event.data:
+            if event.event != "message" or not event.data:
                 continue
             try:
                 yield from read_line(event.data)

@@ -24,21 +24,21 @@ logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 class Session:
     """The session with one server. `headers` go with every request in it; empty before there is one.
 
-    `number` counts the sessions from 1. `own` makes the `Exchange` that takes the server's own messages.
+    `number` counts the sessions from 1. `make_exchange` makes the one that takes the server's own messages.
     """
 
     def __init__(
         self,
         name: str,
         wire: Endpoint,
-        own: Callable[[], Exchange],
+        make_exchange: Callable[[], Exchange],
         limits: StreamableLimits,
     ) -> None:
         self.headers: dict[str, str] = {}
         self.number: int = 0
         self._name = name
         self._wire = wire
-        self._own = own
+        self._make_exchange = make_exchange
         self._limits = limits
         self._offered: str | None = None
         self._ready = trio.Event()  # the handshake is over and the server's own stream had its chance
@@ -136,7 +136,7 @@ class Session:
                     if reply.status != 200 or reply.media_type != EVENTS:
                         return
                     ready.set()
-                    await self._own().read_events(reply, buffer)
+                    await self._make_exchange().read_events(reply, buffer)
             except ServerStoppedError as error:
                 if buffer.overflowed or (error.status is not None and error.status != 200):
                     return  # a redirect that is not followed
