@@ -142,7 +142,6 @@ if TYPE_CHECKING:
     from .agents.turn import OnOutcome as OnOutcome
     from .agents.turn_context import OnCallProgress as OnCallProgress
     from .client.connection import Connection as Connection
-    from .client.features.elicitation import OnElicit as OnElicit
     from .client.features.log_messages import OnLog as OnLog
     from .client.features.tool_watch import ToolWatch as ToolWatch
     from .client.limits import ClientLimits as ClientLimits
@@ -185,6 +184,7 @@ if TYPE_CHECKING:
     from .models.content import UnknownBlock as UnknownBlock
     from .models.elicitation import ElicitRequest as ElicitRequest
     from .models.elicitation import ElicitResult as ElicitResult
+    from .models.elicitation import OnElicit as OnElicit
     from .models.icon import Icon as Icon
     from .models.result import ToolResult as ToolResult
     from .models.server import Server as Server
@@ -234,7 +234,6 @@ else:  # hidden from type checkers, to which a misspelt name is an error
         ),
         "agents.turn_context": ("OnCallProgress",),
         "client.connection": ("Connection",),
-        "client.features.elicitation": ("OnElicit",),
         "client.features.log_messages": ("OnLog",),
         "client.features.tool_watch": ("ToolWatch",),
         "client.limits": ("ClientLimits",),
@@ -290,6 +289,7 @@ else:  # hidden from type checkers, to which a misspelt name is an error
         "models.elicitation": (
             "ElicitRequest",
             "ElicitResult",
+            "OnElicit",
         ),
         "models.icon": ("Icon",),
         "models.result": ("ToolResult",),

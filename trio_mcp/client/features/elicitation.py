@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ...errors import RequestError
-from ...models.elicitation import ElicitRequest, ElicitResult
-from ...models.elicitation import OnElicit as OnElicit  # where the package loads it from
+from ...models.elicitation import ElicitRequest, ElicitResult, OnElicit
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
