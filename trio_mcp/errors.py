@@ -89,7 +89,7 @@ class InvalidArgumentsError(MCPError, ValueError):
     """Your arguments are not one JSON object, or cannot be encoded. Nothing was sent."""
 
     def __init__(self, name: str, reason: str) -> None:
-        sentence = f'arguments for "{bounded_line(name, NAME_SHOWN)}" are not a JSON object: {reason}'
+        sentence = f'arguments for "{bounded_line(str(name), NAME_SHOWN)}" are not a JSON object: {reason}'
         super().__init__(bounded_line(sentence, SENTENCE_SHOWN))
         self.name = name
         self.reason = reason
@@ -103,7 +103,7 @@ class UnknownToolError(MCPError, LookupError):
     """
 
     def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
-        quoted, *names = [f'"{bounded_line(one, NAME_SHOWN)}"' for one in (name, *nearest)]
+        quoted, *names = [f'"{bounded_line(str(one), NAME_SHOWN)}"' for one in (name, *nearest)]
         super().__init__(f"unknown tool {quoted}" + (f"; did you mean {' or '.join(names)}?" if names else ""))
         self.name = name
         self.nearest = tuple(nearest)
@@ -308,7 +308,7 @@ class ApprovalRequiredError(MCPError):
     """The tool's policy requires approval, and nobody was asked."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'tool "{bounded_line(name, NAME_SHOWN)}" requires approval')
+        super().__init__(f'tool "{bounded_line(str(name), NAME_SHOWN)}" requires approval')
         self.name = name
 
 

@@ -11,13 +11,16 @@ from ..errors import InvalidArgumentsError, InvalidServerError
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
 from ..protocol.negotiation import ERAS, EraMemory
-from ..redaction import NOTHING_SECRET, Redactor
+from ..redaction import NOTHING_SECRET, Redactor, bounded_line
 from ..version import __version__
 from .feature import Feature
 from .features.elicitation import OnElicit, elicitation
 from .features.log_messages import OnLog
 from .incoming.callbacks import Callback
 from .limits import ClientLimits
+
+#: How much of a server's log message a line of the log has.
+LOGGED = 10_000
 
 #: The levels of notifications/message as Python's.
 _LEVELS = {
@@ -63,7 +66,7 @@ class Options:
         self.client_info = _checked_info(client_info)
         self.limits = ClientLimits() if limits is None else limits
         self.eras = eras
-        self.features = tuple(features) if on_elicit is None else (elicitation(on_elicit), *features)
+        self.features = tuple(features) if on_elicit is None else (elicitation(on_elicit, redactor), *features)
         #: Whether the server is asked to send its log messages, all of them.
         self.wants_log = on_log is not None
         self.log: Callback[str, str | None, Any] = (
@@ -97,6 +100,7 @@ def _to_logger(name: str, redactor: Redactor) -> Callable[[str, str | None, Any]
 
     def log(level: str, source: str | None, data: Any) -> None:
         text = data if isinstance(data, str) else repr(data)
-        logger.log(_LEVELS.get(level, logging.INFO), "%s", redactor(f"{source}: {text}" if source else text))
+        shown = bounded_line(redactor(f"{source}: {text}" if source else text), LOGGED)
+        logger.log(_LEVELS.get(level, logging.INFO), "%s", shown)
 
     return log

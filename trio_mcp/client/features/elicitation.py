@@ -12,19 +12,23 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ...errors import RequestError
+from ...errors import SENTENCE_SHOWN, RequestError
 from ...models.elicitation import ElicitRequest, ElicitResult
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
+from ...redaction import NOTHING_SECRET, Redactor, bounded_line
 from ..feature import Feature, ServerRequest
 
 #: Answers one question of a server to the user: `async (ElicitRequest) -> ElicitResult`.
 OnElicit = Callable[[ElicitRequest], Awaitable[ElicitResult]]
 
 
-def elicitation(on_elicit: OnElicit) -> Feature:
-    """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel"."""
+def elicitation(on_elicit: OnElicit, redactor: Redactor = NOTHING_SECRET) -> Feature:
+    """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel".
+
+    The error about an answer that does not fit names fields of the server's form: `redactor` goes over it.
+    """
 
     async def answer(request: ElicitRequest) -> dict[str, Any]:
         result = await on_elicit(request)
@@ -32,7 +36,7 @@ def elicitation(on_elicit: OnElicit) -> Feature:
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
         if result.action != "accept":
             return {"action": result.action}
-        content = _filled_in(result.content, request.schema)
+        content = _filled_in(result.content, request.schema, redactor)
         encode_arguments("elicitation", content)  # NaN would go out as null
         return {"action": "accept", "content": content}
 
@@ -61,7 +65,7 @@ def _read_request(params: Any) -> ElicitRequest:
     return ElicitRequest(message, schema, params)
 
 
-def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
+def _filled_in(content: Any, schema: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     """The content, checked against the form, with the form's defaults where a field is missing.
 
     Raises:
@@ -72,7 +76,7 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
     if content is None:
         content = {}
     if not isinstance(content, Mapping):
-        raise ValueError(f"elicitation: expected a mapping of the form's fields, got {type(content).__name__}")
+        raise _misfit(f"expected a mapping of the form's fields, got {type(content).__name__}", redactor)
     defaults = {
         name: field["default"]
         for name, field in properties.items()
@@ -82,17 +86,21 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
     required = schema.get("required")
     for name in required if isinstance(required, list) else ():
         if isinstance(name, str) and name not in filled:
-            raise ValueError(f"elicitation: {name}: missing, but required")
+            raise _misfit(f"{name}: missing, but required", redactor)
     for name, value in filled.items():
         if name not in properties:
-            raise ValueError(f"elicitation: {name}: the form has no such field")
+            raise _misfit(f"{name}: the form has no such field", redactor)
         kind = _type_of(properties[name])
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             text = validation_message(error, msgspec.json.schema(kind))
-            raise ValueError(f"elicitation: {name}{text if text[0] == '[' else f': {text}'}") from None
+            raise _misfit(f"{name}{text if text[0] == '[' else f': {text}'}", redactor) from None
     return filled
+
+
+def _misfit(text: str, redactor: Redactor) -> ValueError:
+    return ValueError(bounded_line(redactor(f"elicitation: {text}"), SENTENCE_SHOWN))
 
 
 def _type_of(field: Any) -> Any:
