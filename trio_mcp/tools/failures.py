@@ -8,8 +8,16 @@ from __future__ import annotations
 import attrs
 import trio
 
-from ..errors import ApprovalRequiredError, InvalidArgumentsError, MCPError, ToolError, UnknownToolError
+from ..errors import (
+    NAME_SHOWN,
+    ApprovalRequiredError,
+    InvalidArgumentsError,
+    MCPError,
+    ToolError,
+    UnknownToolError,
+)
 from ..models.result import ToolResult
+from ..redaction import bounded_line
 
 #: The text of a failed tool that says nothing.
 SILENT_FAILURE = "mcp: tool returned an error"
@@ -19,7 +27,7 @@ class CallTimedOutError(trio.TooSlowError):
     """A call took longer than the `timeout` of its tool's policy."""
 
     def __init__(self, name: str, timeout: float) -> None:
-        super().__init__(f'tool "{name}" timed out after {timeout:.15g}s')
+        super().__init__(f'tool "{bounded_line(name, NAME_SHOWN)}" timed out after {timeout:.15g}s')
 
 
 #: The texts of these are sentences about a tool's call, meant for the model as they are.
