@@ -21,13 +21,14 @@ LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"
 pytestmark = pytest.mark.slow  # Python starts anew for each test
 
 
-def run_in_terminal(*arguments: str, columns: int = 120) -> tuple[int, str]:
+def run_in_terminal(*arguments: str, columns: int = 120, **variables: str) -> tuple[int, str]:
     """The exit code, and everything that reached a terminal of that width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**ENVIRONMENT, "TERM": "xterm"}
     for name in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "TTY_COMPATIBLE"):
         environment.pop(name, None)
+    environment |= variables
     with subprocess.Popen(
         [*COMMAND, *arguments, "--", *SERVER],
         env=environment,
