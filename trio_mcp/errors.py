@@ -1,18 +1,23 @@
 """Every exception of trio_mcp. Each docstring says who is at fault.
 
 Constructors take facts, and each class makes its sentence of them. `str(error)` is one line that may be shown to
-a model: a server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
+a model, whatever a server wrote into it: control characters and line ends show as escapes, and its length is
+bounded. A server's stderr and its command line are attributes and a note (`__notes__`), so that tracebacks show
 them and models do not. A connection that you closed yourself raises `trio.ClosedResourceError`.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
-from .redaction import NOTHING_SECRET, Redactor
+from .redaction import NOTHING_SECRET, Redactor, bounded_line
 
+#: How long the sentence of an error is at most, in characters: a screenful.
+SENTENCE_SHOWN = 4096
+#: How much of a name that a peer chose stands in a sentence.
+NAME_SHOWN = 200
 #: How much of a payload that broke the protocol is kept: enough to recognise it, too little to flood a log.
 PAYLOAD_SHOWN = 200
 #: How much of a server's stderr a note shows, in characters: the last screenful.
@@ -20,14 +25,45 @@ TAIL_SHOWN = 4096
 #: How many skipped tools the text of a `ToolImportError` names: a line that can still be read.
 SKIPPED_SHOWN = 10
 
+_PAYLOAD = "payload: "
+
 _E = TypeVar("_E", bound=Exception)
 
 
 class MCPError(Exception):
     """The base of trio_mcp's exceptions. A wrong argument is a TypeError or ValueError; cancels are trio's."""
 
+    #: Attributes that stay as they came, and whose documentation says so.
+    _verbatim: ClassVar[frozenset[str]] = frozenset({"stderr_tail"})
+
+    def redact(self, redactor: Redactor) -> None:
+        """Hide a server's secrets in the text, the attributes, the notes and the causes of this error."""
+        seen: set[int] = set()
+        error: BaseException | None = self
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            if isinstance(error, MCPError):
+                error._redact(redactor)
+            # What is no error of ours cannot be mended, so that one with a secret in it is left out.
+            if _tells(error.__context__, redactor):
+                error.__context__ = None
+            if _tells(error.__cause__, redactor):
+                error.__cause__ = None
+            error = error.__cause__ or error.__context__
+
+    def _redact(self, redactor: Redactor) -> None:
+        for name, value in self.__dict__.items():
+            if name not in self._verbatim and not isinstance(value, BaseException):
+                self.__dict__[name] = redactor.in_value(value)
+        self.args = redactor.in_value(self.args)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, dict(self.__dict__))
+
+
+def _tells(error: BaseException | None, redactor: Redactor) -> bool:
+    """Whether somebody else's exception shows a secret."""
+    return error is not None and not isinstance(error, MCPError) and redactor.is_told_by(error)
 
 
 def _restore(cls: type[MCPError], args: tuple[Any, ...], state: dict[str, Any]) -> MCPError:
@@ -53,7 +89,8 @@ class InvalidArgumentsError(MCPError, ValueError):
     """Your arguments are not one JSON object, or cannot be encoded. Nothing was sent."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f'arguments for "{name}" are not a JSON object: {reason}')
+        sentence = f'arguments for "{bounded_line(str(name), NAME_SHOWN)}" are not a JSON object: {reason}'
+        super().__init__(bounded_line(sentence, SENTENCE_SHOWN))
         self.name = name
         self.reason = reason
 
@@ -66,8 +103,8 @@ class UnknownToolError(MCPError, LookupError):
     """
 
     def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
-        names = " or ".join(f'"{near}"' for near in nearest)
-        super().__init__(f'unknown tool "{name}"' + (f"; did you mean {names}?" if names else ""))
+        quoted, *names = [f'"{bounded_line(str(one), NAME_SHOWN)}"' for one in (name, *nearest)]
+        super().__init__(f"unknown tool {quoted}" + (f"; did you mean {' or '.join(names)}?" if names else ""))
         self.name = name
         self.nearest: tuple[str, ...] = tuple(nearest)
 
@@ -91,6 +128,7 @@ class _ServerError(MCPError):
         redactor: Redactor = NOTHING_SECRET,
     ) -> None:
         reason = " ".join(redactor(reason or describe_exit(returncode)).split())
+        reason = bounded_line(reason, SENTENCE_SHOWN)
         super().__init__(f'server "{server}" {self._happened}: {reason}')
         self.server = server
         self.reason = reason
@@ -153,31 +191,42 @@ class RequestError(MCPError):
     """The server answered with a JSON-RPC error: its `code`, `message` and `data` (None when absent)."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(f"{message} (code {code})")
+        super().__init__()
         self.code = code
         self.message = message
         self.data = data
+        self._say()
+
+    def _say(self) -> None:
+        self.args = (f"{bounded_line(self.message, SENTENCE_SHOWN)} (code {self.code})",)
+
+    def _redact(self, redactor: Redactor) -> None:
+        super()._redact(redactor)
+        self._say()  # anew: a secret may have been cut
 
 
 class ProtocolError(MCPError):
     """The server broke the protocol. `payload` is what it sent, clipped to 200 characters."""
 
     def __init__(self, reason: str, payload: str | bytes = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
+        super().__init__()
+        self._said = reason[: SENTENCE_SHOWN * 2]
         kept = payload[: PAYLOAD_SHOWN * 8]
         self._kept = kept if isinstance(kept, str) else kept.decode("utf-8", errors="replace")
-        self.payload: str = self._kept[:PAYLOAD_SHOWN]
-        if self.payload:
-            self.add_note(f"payload: {self.payload}")
+        self._say()
 
-    def redact(self, redactor: Redactor) -> None:
-        """Take secrets out of the payload, before it is clipped; whoever knows the server's secrets calls this."""
-        self._kept = redactor(self._kept)
-        shown = self._kept[:PAYLOAD_SHOWN]
-        if shown != self.payload:
-            self.__notes__: list[str] = [note.replace(self.payload, shown) for note in self.__notes__]
-            self.payload = shown
+    def _say(self) -> None:
+        self.reason: str = bounded_line(self._said, SENTENCE_SHOWN)
+        self.args = (self.reason,)
+        self.payload: str = self._kept[:PAYLOAD_SHOWN]
+        others = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_PAYLOAD)]
+        self.__notes__ = others
+        if self.payload:
+            self.__notes__ = [f"{_PAYLOAD}{bounded_line(self.payload, PAYLOAD_SHOWN)}", *others]
+
+    def _redact(self, redactor: Redactor) -> None:
+        super()._redact(redactor)
+        self._say()  # anew: a secret may have been cut
 
 
 class AuthError(MCPError):
@@ -259,7 +308,7 @@ class ApprovalRequiredError(MCPError):
     """The tool's policy requires approval, and nobody was asked."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'tool "{name}" requires approval')
+        super().__init__(f'tool "{bounded_line(str(name), NAME_SHOWN)}" requires approval')
         self.name = name
 
 
@@ -280,12 +329,22 @@ class SkippedToolError(MCPError):
     """
 
     def __init__(self, name: str, index: int, reason: str, cause: BaseException | None = None) -> None:
-        super().__init__(f'tool "{name}" at index {index} was skipped: {reason}')
+        super().__init__()
         self.name = name
         self.index = index
         self.reason = reason
         self.cause = cause
         self.__cause__ = cause
+        self._say()
+
+    def _say(self) -> None:
+        name = bounded_line(self.name, NAME_SHOWN)
+        self.args = (f'tool "{name}" at index {self.index} was skipped: {self.reason}',)
+
+    def _redact(self, redactor: Redactor) -> None:
+        super()._redact(redactor)
+        self.cause = None if _tells(self.cause, redactor) else self.cause
+        self._say()  # anew: a secret may have been cut
 
 
 class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
@@ -304,17 +363,6 @@ class ToolImportError(MCPError, ExceptionGroup[SkippedToolError]):
         return ToolImportError(self.message, excs)  # type: ignore[arg-type,return-value]  # typeshed: any part
 
 
-def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that are most like this one, at most three.
-
-    >>> nearest_names("get_tme", ["get_time", "set_alarm"])
-    ('get_time',)
-    """
-    from difflib import get_close_matches  # only a mistake needs it
-
-    return tuple(get_close_matches(str(name), list(dict.fromkeys(known))))
-
-
 def _leaves(group: BaseExceptionGroup[Any]) -> list[SkippedToolError]:
     """The errors of a group and of the groups in it: whoever catches may have nested them."""
     found: list[SkippedToolError] = []
@@ -324,7 +372,7 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[SkippedToolError]:
 
 
 def _skipped(error: SkippedToolError) -> str:
-    name = f'"{error.name}"' if error.name else f"index {error.index}"
+    name = f'"{bounded_line(error.name, NAME_SHOWN)}"' if error.name else f"index {error.index}"
     return f"{name} ({error.reason})"
 
 

@@ -19,9 +19,10 @@ from .client.connection import Connection
 from .client.launching import launcher_for
 from .client.limits import ClientLimits
 from .client.opening import open_connection
-from .errors import InvalidServerError, MCPError
+from .errors import SENTENCE_SHOWN, InvalidServerError, MCPError
 from .models.server import Server
 from .nursery import bare_nursery
+from .redaction import bounded_line
 from .server.registry import ToolServer
 from .tools.tool import Tool
 from .version import __version__
@@ -217,11 +218,12 @@ class _Upstream:
         self._board.put(self.server.name, connection.tools)
         for warning in connection.warnings:
             if warning not in self._warnings:
-                logger.warning('server "%s": %s', self.server.name, self.server.redactor(warning))
+                logger.warning('server "%s": %s', self.server.name, warning)
         self._warnings = connection.warnings
 
     def _tell(self, failure: str, pause: float) -> None:
         # A server that never starts, or starts and stops all the time, is a warning once and not at each try.
         level = logging.INFO if failure == self._told else logging.WARNING
         self._told = failure
-        logger.log(level, "%s (next try in %g s)", self.server.redactor(failure), pause)
+        shown = bounded_line(self.server.redactor(failure), SENTENCE_SHOWN)
+        logger.log(level, "%s (next try in %g s)", shown, pause)

@@ -1,21 +1,26 @@
-"""Hides secrets in arguments, environments, headers and URLs.
+"""What may be shown of a text that somebody else wrote: no secret, and one line without control characters.
 
-A value is secret by the *name* it stands under, and from then on by its *value* wherever else it turns up: in a
-server's stderr, or in a skipped line. Short values are hidden by name alone: replacing every "1234" in a text
-would destroy the text and protect no secret.
+Secrets stand in arguments, environments, headers and URLs. A value is secret by the *name* it stands under, and
+from then on by its *value* wherever else it turns up: in a server's stderr, or in a skipped line. Short values are
+hidden by name alone: replacing every "1234" in a text would destroy the text and protect no secret.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 MASK = "***"
 #: Below this many characters a value is too common a string to be searched for in other texts.
 SHORTEST_VALUE = 8
 #: How many values a `Redactor` learns: enough for the tokens of a call in flight, few enough to search for.
 LEARNED = 32
+
+# Control characters, line ends, what turns the direction of text, what cannot be seen, and halves of surrogates.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 _SECRET_NAME = re.compile(r"token|key|secret|password|auth|cookie", re.IGNORECASE)
 # `--x=v` and `X=v`, and the `Name: value` of curl-like header options.
@@ -83,8 +88,32 @@ def secret_values(
     yield from others
 
 
+def bounded_line(text: str, most: int) -> str:
+    """The text on one line, cut at so many characters; what cannot be seen, or is obeyed, shows as its escape.
+
+    For texts of a peer in sentences of ours: markers, errors, warnings, lines of a log.
+
+    >>> bounded_line("one\\ntwo\\x1b[0m", 100)
+    'one\\\\ntwo\\\\x1b[0m'
+    >>> bounded_line("abcdef", 5)
+    'abcde...'
+    """
+    if len(text) <= most and text.isascii() and text.isprintable():
+        return text
+    shown = text[:most] + "..." if len(text) > most else text
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), shown)
+
+
+def _spellings(value: str) -> set[str]:
+    """How a secret is written by those who quote it: JSON, with and without escapes, Python, URLs."""
+    quoted = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+    return quoted | {quote(value, safe="", errors="replace"), quote(value, errors="replace")}
+
+
 class Redactor:
-    """Replaces known secret values in a text. Its repr tells only how many it knows.
+    """Replaces known secret values in a text, also as JSON, Python and URLs write them.
+
+    Its repr tells only how many it knows.
 
     It can `learn` more: headers from a function or a flow of authentication are known only when they are used.
 
@@ -109,11 +138,36 @@ class Redactor:
 
     def _compile(self) -> None:
         # The longest first: one secret may begin with another.
-        values = sorted({*self._given, *self._learned}, key=len, reverse=True)
+        known = {*self._given, *self._learned}
+        values = sorted(known.union(*map(_spellings, known)), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, values))) if values else None
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(MASK, text) if self._pattern else text
+
+    def in_value(self, value: Any) -> Any:
+        """The same in every text of a JSON value; where nothing is hidden, the value itself."""
+        if self._pattern is None:
+            return value
+        try:
+            return self._in_value(value)
+        except RecursionError:  # so deep that nobody reads it
+            return MASK
+
+    def is_told_by(self, error: BaseException) -> bool:
+        """Whether an exception shows one of them: in its text, its repr or its notes."""
+        return any(self(text) != text for text in (str(error), repr(error), *getattr(error, "__notes__", ())))
+
+    def _in_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, bytes):
+            return self(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self._in_value(inner) for inner in value)
+        if type(value) is dict:
+            return {self._in_value(key): self._in_value(inner) for key, inner in value.items()}
+        return value
 
     def __repr__(self) -> str:
         return f"<Redactor of {len(self._given) + len(self._learned)} values>"

@@ -53,7 +53,7 @@ async def test_an_unknown_tool_is_named_as_the_model_called_it(name: Any) -> Non
         before = connection.statistics().bytes_out
         outcome = await run_one(toolbox, name)
         assert connection.statistics().bytes_out == before
-    assert outcome.content == f'unknown tool "{name}"'
+    assert outcome.content == f'unknown tool "{name}"'.replace("\n", r"\n")
     assert (outcome.is_error, outcome.pending, outcome.seconds) == (True, False, 0)
     assert isinstance(outcome.error, UnknownToolError)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import struct
@@ -20,13 +21,14 @@ LONG = "a.dotted.name.that.is.longer.than.a.model.may.be.given.by.far"
 pytestmark = pytest.mark.slow  # Python starts anew for each test
 
 
-def run_in_terminal(*arguments: str, columns: int = 120) -> tuple[int, str]:
+def run_in_terminal(*arguments: str, columns: int = 120, **variables: str) -> tuple[int, str]:
     """The exit code, and everything that reached a terminal of that width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**ENVIRONMENT, "TERM": "xterm"}
     for name in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "TTY_COMPATIBLE"):
         environment.pop(name, None)
+    environment |= variables
     with subprocess.Popen(
         [*COMMAND, *arguments, "--", *SERVER],
         env=environment,
@@ -75,6 +77,32 @@ def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
     assert (code, shown) == (0, "hi\r\n")
 
 
+HOSTILE = "a\x1b]0;title\x07b\x1b[2J\u202ec\r\n\td"
+
+
+def test_the_text_of_a_tool_is_shown_harmless_on_a_terminal_and_verbatim_in_a_pipe() -> None:
+    arguments = json.dumps({"text": HOSTILE})
+    _, shown = run_in_terminal("call", "echo", arguments)
+    assert shown.expandtabs() == "a\\x1b]0;title\\x07b\\x1b[2J\\u202ec\r\n        d\r\n"
+    piped = subprocess.run(
+        [*COMMAND, "call", "echo", arguments, "--", *SERVER], env=ENVIRONMENT, capture_output=True, check=True
+    )
+    assert piped.stdout == f"{HOSTILE}\n".encode()
+    _, as_json = run_in_terminal("call", "echo", arguments, "--json")
+    assert json.loads(as_json)["content"][0]["text"] == HOSTILE
+
+
+def test_the_text_of_a_failed_tool_is_shown_harmless_on_a_terminal() -> None:
+    code, shown = run_in_terminal("call", "fail")
+    assert (code, shown) == (1, "[red]it \\x1b[31mfailed\\x1b[0m\r\n")
+
+
+def test_no_name_and_no_description_of_a_server_is_obeyed_by_the_terminal() -> None:
+    _, shown = run_in_terminal("list")
+    assert "\x1b[31m" not in shown
+    assert "One variable [bold]here[/bold]." in " ".join(strip_controls(shown).split())
+
+
 @pytest.mark.table(
     ("text", "left"),
     [
@@ -83,6 +111,7 @@ def test_a_call_without_progress_shows_nothing_but_its_text() -> None:
         ("\x1b]0;never closed\nseen", "\nseen"),
         ("\x9b31mx\x85", "x"),
         ("\x1b(Bx\x1bcy\x1b", "xy"),
+        ("a\u202eb\u2066c", "abc"),
         ("a\r\nb\tc\rd\be\x7f\x00", "a\nb\tcde"),
     ],
 )

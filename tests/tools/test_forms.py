@@ -7,9 +7,11 @@ import doctest
 import enum
 from typing import Annotated, Any, Literal, TypedDict
 
+import annotated_types
 import attrs
 import msgspec
 import pytest
+from pydantic import Field
 
 from trio_mcp import ElicitResult, ProtocolError
 from trio_mcp.tools import forms
@@ -106,6 +108,71 @@ def test_a_field_that_no_form_can_have_is_a_type_error_that_names_it(kind: Any) 
 def test_what_has_no_fields_is_a_type_error(kind: Any) -> None:
     with pytest.raises(TypeError, match="schema: expected a class with fields"):
         form_schema(kind)
+
+
+class Doc:
+    """The class of PEP 727, as typing_extensions has it."""
+
+    def __init__(self, documentation: str) -> None:
+        self.documentation = documentation
+
+
+@attrs.define
+class Described:
+    name: Annotated[str, "What to call you."]
+    town: Annotated[str, Doc("Where you live.")]
+    age: Annotated[int, Field(ge=18, title="Age", description="In years.")]
+    size: Annotated[float, annotated_types.Interval(gt=0, le=3)] | None = None
+    code: Annotated[str, Field(pattern="^[A-Z]+$", max_length=4)] = "A"
+    note: Annotated[str, object()] = ""
+
+
+def test_what_describes_and_bounds_a_field_is_in_the_form() -> None:
+    properties = form_schema(Described)["properties"]
+    assert properties == {
+        "name": {"type": "string", "description": "What to call you."},
+        "town": {"type": "string", "description": "Where you live."},
+        "age": {"type": "integer", "title": "Age", "description": "In years.", "minimum": 18},
+        "size": {"type": "number", "exclusiveMinimum": 0, "maximum": 3},
+        "code": {"type": "string", "default": "A", "pattern": "^[A-Z]+$", "maxLength": 4},
+        "note": {"type": "string", "default": ""},
+    }
+
+
+@pytest.mark.table(
+    ("content", "reason"),
+    [
+        ({"age": 17}, "age: expected int >= 18"),
+        ({"size": 0}, "size: expected float > 0"),
+        ({"size": 3.5}, "size: expected float <= 3"),
+        ({"code": "abc"}, "code: expected str matching regex '^[A-Z]+$'"),
+        ({"code": "ABCDE"}, "code: expected str of length <= 4"),
+    ],
+)
+def test_an_answer_outside_of_the_bounds_is_never_accepted(content: Any, reason: str) -> None:
+    good = {"name": "Ada", "town": "Rome", "age": 18}
+    assert read_answer({"action": "accept", "content": good}, Described).content.age == 18
+    with pytest.raises(ProtocolError) as caught:
+        read_answer({"action": "accept", "content": {**good, **content}}, Described)
+    assert str(caught.value).startswith(f"the client's answer does not fit the form: {reason}")
+
+
+@pytest.mark.table(
+    ("kind", "reason"),
+    [
+        (Annotated[str, annotated_types.Predicate(str.islower)], "cannot be said in a form"),
+        (Annotated[str, Field(alias="other")], "has no meaning in a form"),
+        (Annotated[str, Field(default="x")], "has no meaning in a form"),
+        (Annotated[bool, Field(ge=1)], "a choice has no bounds"),
+        (Annotated[Colour, Field(min_length=1)], "a choice has no bounds"),
+        (Annotated[str, Field(ge=1)], "bad"),
+        (Annotated[int, Field(ge=1), annotated_types.Ge(2)], "two values of ge"),
+    ],
+)
+def test_what_cannot_be_said_in_a_form_is_refused_and_never_dropped(kind: Any, reason: str) -> None:
+    form = attrs.make_class("Form", {"bad": attrs.field(type=kind)})
+    with pytest.raises(TypeError, match=f"schema: bad: .*{reason}|schema: {reason}"):
+        form_schema(form)
 
 
 # --- answers

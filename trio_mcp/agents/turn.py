@@ -16,10 +16,11 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from ..errors import ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
+from ..errors import NAME_SHOWN, ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
 from ..models.elicitation import OnElicit
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
+from ..redaction import bounded_line
 from ..tools.failures import CallTimedOutError
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
@@ -91,7 +92,8 @@ class Turn:
             async with self._telling:
                 told = await _attempt(partial(_call_async, "on_outcome", self.on_outcome, outcome))
             if isinstance(told, Exception):
-                logger.error('on_outcome failed for a call of tool "%s"', outcome.name, exc_info=told)
+                name = bounded_line(str(outcome.name), NAME_SHOWN)
+                logger.error('on_outcome failed for a call of tool "%s"', name, exc_info=told)
         return outcome
 
     async def _run(self, running: RunningCall) -> ToolOutcome:
@@ -131,7 +133,7 @@ class Turn:
                 return returned(call, result, tool.render, limit, seconds)
         except Exception as error:  # noqa: BLE001 - what a wrapper has put into its result
             result = error
-        logger.debug('tool "%s" failed', call.name, exc_info=result)
+        logger.debug('tool "%s" failed', bounded_line(str(call.name), NAME_SHOWN), exc_info=result)
         return failed(call, result, limit=None if isinstance(result, _NEVER_CUT) else limit, seconds=seconds)
 
 

@@ -5,7 +5,6 @@ The options for it are the same for every command, and are defined here as types
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 
 from ..config import legal_name, load_servers
 from ..models.server import Server
+from ..tools.naming import nearest_names
 from .endpoint import Endpoint
 from .terminal import CommandError, note
 
@@ -63,7 +63,7 @@ def nearest(wrong: str, names: Iterable[str]) -> str:
     >>> nearest("ecko", ["echo", "add"])
     '; did you mean "echo"?'
     """
-    near = difflib.get_close_matches(wrong, list(names), n=3)
+    near = nearest_names(wrong, names)
     return "; did you mean " + " or ".join(f'"{name}"' for name in near) + "?" if near else ""
 
 

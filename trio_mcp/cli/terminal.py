@@ -1,7 +1,8 @@
 """Prints the output of commands: text and JSON on stdout, notes and errors on stderr.
 
 Text from a server is never read as markup. In tables, notes and errors its control characters are removed, since a
-terminal obeys them. The text of a tool is printed unchanged, as `cat` would print it.
+terminal obeys them. In the text of a tool they show as escapes where a terminal would obey them; a pipe or a file
+gets the text unchanged, as JSON always is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import TextIO
 # and newline.
 _CONTROL = re.compile(
     r"\x1b[P\]X^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
+# Each of them alone, and what turns the direction of text.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 #: A relayed line is cut at so many characters, which are at most 4,000 bytes of UTF-8.
 MAX_RELAYED = 1_000
@@ -41,6 +44,15 @@ def strip_controls(text: str) -> str:
 def one_line(text: str) -> str:
     """The text without control characters, and with single spaces for all white space."""
     return " ".join(strip_controls(text).split())
+
+
+def escape_controls(text: str) -> str:
+    """The text with escapes in place of what a terminal would obey; line ends and tabs stay.
+
+    >>> escape_controls("\\x1b[31mred\\r\\n")
+    '\\\\x1b[31mred\\n'
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n"))
 
 
 def note(text: str) -> None:
@@ -71,8 +83,15 @@ def write(text: str) -> None:
     _write_stdout(_with_line_end(text).encode(_stdout().encoding or "utf-8", "backslashreplace"))
 
 
+def write_result(text: str) -> None:
+    """Print the text of a tool on stdout: unchanged, but for what a terminal would obey."""
+    write(escape_controls(text) if _stdout().isatty() else text)
+
+
 def write_error(text: str) -> None:
-    """Print the text of a failed tool on stderr, unchanged, with a line end."""
+    """Print the text of a failed tool on stderr, with a line end; for a terminal with its controls escaped."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        text = escape_controls(text)
     _write_stderr(_with_line_end(text))
 
 

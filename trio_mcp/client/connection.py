@@ -17,7 +17,6 @@ from ..errors import (
     ServerStoppedError,
     SkippedToolError,
     UnknownToolError,
-    nearest_names,
 )
 from ..models.result import InputRequired, ToolResult, read_any_result, read_call_result
 from ..models.server import Server
@@ -26,6 +25,7 @@ from ..models.typed_result import Decode, TypedToolResult, Value, decoder_of, re
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import Undecoded, encode_any
 from ..tools.context import OnProgress
+from ..tools.naming import nearest_names
 from ..tools.tool import Arguments, Tool
 from .client import Client
 from .features.tool_watch import ToolWatch

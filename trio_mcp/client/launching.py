@@ -13,6 +13,7 @@ import trio
 from ..errors import InvalidServerError
 from ..models.server import Server
 from ..protocol.revisions import ProtocolChoice
+from ..redaction import NOTHING_SECRET, Redactor
 from ..transports.base import Handlers, Transport
 from ..transports.stdio.transport import StdioTransport, path_hint
 from .limits import ClientLimits
@@ -41,6 +42,11 @@ class Launcher:
     server: Server | None = None
     hint: str = ""
     restarts: bool = True
+
+    @property
+    def redactor(self) -> Redactor:
+        """Hides the secrets of the server, where it has any."""
+        return NOTHING_SECRET if self.server is None else self.server.redactor
 
 
 def launcher_for(server: Server, limits: ClientLimits | None = None) -> Launcher:

@@ -24,7 +24,6 @@ from ..models.elicitation import OnElicit
 from ..models.server import Server
 from ..nursery import bare_nursery
 from ..protocol.negotiation import Agreed, Negotiation, Refused, Restart
-from ..redaction import NOTHING_SECRET
 from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
@@ -282,9 +281,11 @@ async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> 
         raise _start_error(
             launcher, f"it was not ready within {launcher.start_timeout:g} s (start_timeout)", starts
         )
-    except BaseException:
+    except BaseException as error:
         for client in starts:
             client.close_soon()
+        if isinstance(error, MCPError):
+            error.redact(launcher.redactor)
         raise
 
 
@@ -324,11 +325,8 @@ async def _negotiated(
     except ServerStoppedError as error:
         raise _start_error(launcher, "", starts, error) from error
     except MCPError as error:
-        failure = _start_error(launcher, f"tools/list failed: {error}", starts)
-        failure.__cause__ = _shown(error, launcher)
-    else:
-        return client, connection
-    raise failure  # here, where the error is no context of it
+        raise _start_error(launcher, f"tools/list failed: {error}", starts) from error
+    return client, connection
 
 
 def _start_error(
@@ -345,13 +343,7 @@ def _start_error(
         first_stderr_tail=tails[0] if len(tails) > 1 else "",
         junk=() if lost is None else lost.junk,
         status=None if lost is None else lost.status,
-        redactor=NOTHING_SECRET if launcher.server is None else launcher.server.redactor,
+        redactor=launcher.redactor,
     )
     error.__cause__ = lost
     return error
-
-
-def _shown(cause: MCPError, launcher: Launcher) -> MCPError | None:
-    """The cause, if a traceback may show it; None where the server has repeated a secret in it."""
-    redactor = NOTHING_SECRET if launcher.server is None else launcher.server.redactor
-    return cause if redactor(str(cause)) == str(cause) else None

@@ -12,13 +12,16 @@ from ..models.elicitation import OnElicit
 from ..protocol.arguments import encode_arguments
 from ..protocol.messages import decode_json
 from ..protocol.negotiation import ERAS, EraMemory
-from ..redaction import NOTHING_SECRET, Redactor
+from ..redaction import NOTHING_SECRET, Redactor, bounded_line
 from ..version import __version__
 from .feature import Feature
 from .features.elicitation import elicitation
 from .features.log_messages import OnLog
 from .incoming.callbacks import Callback
 from .limits import ClientLimits
+
+#: How much of a server's log message a line of the log has.
+LOGGED = 10_000
 
 #: The levels of notifications/message as Python's.
 _LEVELS = {
@@ -64,7 +67,7 @@ class Options:
         self.client_info: dict[str, Any] = _checked_info(client_info)
         self.limits: ClientLimits = ClientLimits() if limits is None else limits
         self.eras = eras
-        own = () if on_elicit is None else (elicitation(on_elicit),)
+        own = () if on_elicit is None else (elicitation(on_elicit, redactor),)
         self.features: tuple[Feature, ...] = (*own, *features)
         #: Whether the server is asked to send its log messages, all of them.
         self.wants_log: bool = on_log is not None
@@ -99,6 +102,7 @@ def _to_logger(name: str, redactor: Redactor) -> Callable[[str, str | None, Any]
 
     def log(level: str, source: str | None, data: Any) -> None:
         text = data if isinstance(data, str) else repr(data)
-        logger.log(_LEVELS.get(level, logging.INFO), "%s", redactor(f"{source}: {text}" if source else text))
+        shown = bounded_line(redactor(f"{source}: {text}" if source else text), LOGGED)
+        logger.log(_LEVELS.get(level, logging.INFO), "%s", shown)
 
     return log

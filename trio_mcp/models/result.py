@@ -18,6 +18,7 @@ from msgspec import Raw
 
 from ..errors import ProtocolError
 from ..protocol.messages import Undecoded, decode_json, reencode_json
+from ..redaction import bounded_line
 from .codec import json_type
 from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
 
@@ -141,17 +142,22 @@ class InputRequired:
     state: str | None = None
 
 
+#: How much of a URI, and of a media type or a kind of content, a marker shows.
+URI_SHOWN = 2048
+KIND_SHOWN = 200
+
+
 def _beside_images(block: Block) -> str:
     """A block as `content` has it; images stand beside it."""
     if isinstance(block, Text):
         return block.text
     if isinstance(block, Audio):
-        return f"[audio: {block.mime_type}]"
+        return f"[audio: {_kind(block.mime_type)}]"
     if isinstance(block, EmbeddedResource):
-        return f"[binary resource: {block.uri}]" if block.text is None else block.text
+        return f"[binary resource: {_uri(block.uri)}]" if block.text is None else block.text
     if isinstance(block, ResourceLink):
-        return f"[resource link: {block.uri}]"
-    return f"[content: {block.type}]" if isinstance(block, UnknownBlock) else ""
+        return f"[resource link: {_uri(block.uri)}]"
+    return f"[content: {_kind(block.type)}]" if isinstance(block, UnknownBlock) else ""
 
 
 def _alone(block: Block) -> str:
@@ -159,12 +165,21 @@ def _alone(block: Block) -> str:
     if isinstance(block, Text):
         return block.text
     if isinstance(block, Image):
-        return f"[image {block.mime_type}, {len(block.data)} bytes]"
+        return f"[image {_kind(block.mime_type)}, {len(block.data)} bytes]"
     if isinstance(block, Audio):
-        return f"[audio {block.mime_type}, {len(block.data)} bytes]"
+        return f"[audio {_kind(block.mime_type)}, {len(block.data)} bytes]"
     if isinstance(block, EmbeddedResource | ResourceLink):
-        return f"[resource {block.uri}]"
+        return f"[resource {_uri(block.uri)}]"
     return "[content]"
+
+
+# A marker is one line, whatever a server wrote: a second line would pass for the tool's own text.
+def _uri(uri: str) -> str:
+    return bounded_line(uri, URI_SHOWN)
+
+
+def _kind(kind: str) -> str:
+    return bounded_line(kind, KIND_SHOWN)
 
 
 #: Stands for structured output that is not there.

@@ -16,7 +16,7 @@ import msgspec
 _EXPECTED = re.compile(r"Expected `(?P<expected>[^`]*)`(?P<bound>[^,-]*)(?:, got `(?P<got>[^`]*)`)?")
 _PATH = re.compile(r" - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$")
 _FIELD = re.compile(r"object (missing required|contains unknown) field (.*)", re.DOTALL)
-_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+_STEP = re.compile(r"\[[^\[\]]*\]|[^.\[\]]+")
 
 #: What msgspec's errors call the types of decoded JSON values.
 JSON_TYPES: dict[type[Any], str] = {

@@ -69,6 +69,8 @@ class Died:
 Decision = Discover | Initialize | Restart | Wait | Agreed | Refused | Died
 
 _WAIT = Wait()
+#: How many revisions of a peer's list stand in a reason. The reason is cut where secrets have been hidden in it.
+_REVISIONS = 20
 _Stage = Literal["unsent", "open", "closed"]
 
 
@@ -350,4 +352,4 @@ def _worded(code: int, message: str) -> str:
 def _listed(versions: Sequence[Any]) -> str:
     """A peer's list of revisions in one short line: it may have sent anything."""
     words = [" ".join(version.split()) for version in versions if isinstance(version, str)]
-    return ", ".join(words)[:200] or "none"
+    return ", ".join(words[:_REVISIONS]) or "none"

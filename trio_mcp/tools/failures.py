@@ -8,16 +8,24 @@ from __future__ import annotations
 import attrs
 import trio
 
-from ..errors import ApprovalRequiredError, InvalidArgumentsError, MCPError, ToolError, UnknownToolError
+from ..errors import (
+    NAME_SHOWN,
+    ApprovalRequiredError,
+    InvalidArgumentsError,
+    MCPError,
+    ToolError,
+    UnknownToolError,
+)
 from ..models.result import SILENT_FAILURE as SILENT_FAILURE
 from ..models.result import ToolResult
+from ..redaction import bounded_line
 
 
 class CallTimedOutError(trio.TooSlowError):
     """A call took longer than the `timeout` of its tool's policy."""
 
     def __init__(self, name: str, timeout: float) -> None:
-        super().__init__(f'tool "{name}" timed out after {timeout:.15g}s')
+        super().__init__(f'tool "{bounded_line(name, NAME_SHOWN)}" timed out after {timeout:.15g}s')
 
 
 #: The texts of these are sentences about a tool's call, meant for the model as they are.

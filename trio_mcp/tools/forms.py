@@ -12,6 +12,7 @@ import msgspec
 from ..errors import ProtocolError
 from ..models.elicitation import ElicitResult
 from ..models.validation import validation_message
+from .form_fields import form_fields
 
 _PLAIN = ("string", "integer", "number", "boolean")
 
@@ -33,11 +34,14 @@ def form_schema(schema: type) -> dict[str, Any]:
     if form.get("type") != "object" or "properties" not in form:
         raise TypeError(f"schema: expected a class with fields, got {schema!r}")
     properties = {}
+    said = form_fields(schema)
     for name, field in form["properties"].items():
         properties[name] = flat = _flat(field, named)
         choices = flat.get("items", {}) if flat.get("type") == "array" else {}
         if flat.get("type") not in _PLAIN and not (choices.get("type") == "string" and "enum" in choices):
             raise TypeError(f"schema: {name}: a form has only str, int, float, bool, enums and lists of enums")
+        if name in said:
+            said[name].add_to(name, flat)
     return {"type": "object", "properties": properties, "required": form.get("required", [])}
 
 
@@ -56,6 +60,11 @@ def read_answer(answer: Any, schema: type) -> ElicitResult:
         content: Any = msgspec.convert(answer.get("content") or {}, schema)
     except msgspec.ValidationError as error:
         raise ProtocolError(f"the client's answer does not fit the form: {validation_message(error)}") from error
+    if said := form_fields(schema):
+        properties = form_schema(schema)["properties"]
+        for name, one in said.items():
+            if reason := one.check(name, properties[name], (answer.get("content") or {}).get(name)):
+                raise ProtocolError(f"the client's answer does not fit the form: {reason}")
     return ElicitResult("accept", content)
 
 

@@ -14,6 +14,10 @@ MAX_NAME = 64
 #: Hex digits of the digest in a name that was changed: 32 bits tell the tools of one server apart.
 _DIGITS = 8
 
+#: Names longer than this, and names beyond so many, are not looked at for what was meant: some milliseconds.
+COMPARED = 128
+NAMES_COMPARED = 2_000
+
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _NAME = re.compile(r"mcp__[A-Za-z0-9-]{1,32}__[A-Za-z0-9_-]+")
 
@@ -70,7 +74,9 @@ def nearest_names(wrong: str, names: Iterable[str]) -> list[str]:
     """
     from difflib import get_close_matches  # slow to import, and needed by mistakes alone
 
-    return get_close_matches(wrong, list(dict.fromkeys(names)), n=3)
+    # Comparing two names takes the product of their lengths, and a stranger's may have any.
+    short = [name for name in dict.fromkeys(names) if len(name) <= COMPARED][:NAMES_COMPARED]
+    return get_close_matches(str(wrong)[:COMPARED], short, n=3)
 
 
 def _cut(legal: str, original: str) -> str:

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 from attrs import evolve
 
+from ...errors import NAME_SHOWN, SENTENCE_SHOWN
+from ...redaction import bounded_line
 from ...tools.naming import provider_name
 from ...tools.policy import ToolCall
 from ...tools.tool import Tool
@@ -76,9 +78,9 @@ def definitions(provider: Provider, tools: Iterable[Tool], unsupported: Unsuppor
         elif unsupported == "raise":
             raise ValueError(f'tool "{tool.name}": "{provider}" refuses its schema: {"; ".join(reasons)}')
         else:
-            logger.warning(
-                'tool "%s" was left out: "%s" refuses its schema: %s', tool.name, provider, "; ".join(reasons)
-            )
+            why = bounded_line("; ".join(reasons), SENTENCE_SHOWN)
+            shown = bounded_line(tool.name, NAME_SHOWN)
+            logger.warning('tool "%s" was left out: "%s" refuses its schema: %s', shown, provider, why)
     return defined
 
 

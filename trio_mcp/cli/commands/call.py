@@ -20,7 +20,7 @@ from ..endpoint import BearerOption, Endpoint, HeaderOption, UrlOption
 from ..progress import CallProgress
 from ..running import run_until_signal
 from ..targets import CommandLine, ConfigOption, choose_servers, nearest
-from ..terminal import CommandError, note, write, write_error, write_json
+from ..terminal import CommandError, note, write_error, write_json, write_result
 
 
 def call_tool(
@@ -80,7 +80,7 @@ async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> i
         for warning in connection.warnings:
             note(f'server "{connection.name}": {warning}')
         tool = _find_tool(connection, name)
-        with CallProgress(tool.remote_name) as progress:
+        with CallProgress(tool.remote_name, server.redactor) as progress:
             result = await connection.call_tool(
                 tool.remote_name, arguments, on_progress=progress.on_progress if progress.visible else None
             )
@@ -89,7 +89,7 @@ async def _call(server: Server, name: str, arguments: bytes, as_json: bool) -> i
         if result.is_error:
             write_error(_text_for_people(result) or SILENT_FAILURE)
         elif not as_json:
-            write(_text_for_people(result))
+            write_result(_text_for_people(result))
         return 1 if result.is_error else 0
 
 

@@ -1,27 +1,31 @@
 """Lets servers ask the user, by the program's `on_elicit` (specification: client/elicitation).
 
 Only forms are offered. Fields that the handler leaves out are filled in from the form's defaults, and its answer
-is checked against the form before it is sent. In which task the handler runs is decided in answering.py.
+is checked against the form before it is sent, all but `pattern`: Python's regular expressions backtrack, so that a
+stranger's `^(a+)+$` would stop this whole process. In which task the handler runs is decided in answering.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ...errors import RequestError
+from ...errors import SENTENCE_SHOWN, RequestError
 from ...models.elicitation import ElicitRequest, ElicitResult, OnElicit
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
+from ...redaction import NOTHING_SECRET, Redactor, bounded_line
 from ..feature import Feature, ServerRequest
 
 
-def elicitation(on_elicit: OnElicit) -> Feature:
-    """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel"."""
+def elicitation(on_elicit: OnElicit, redactor: Redactor = NOTHING_SECRET) -> Feature:
+    """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel".
+
+    The error about an answer that does not fit names fields of the server's form: `redactor` goes over it.
+    """
 
     async def answer(request: ElicitRequest) -> dict[str, Any]:
         result = await on_elicit(request)
@@ -29,7 +33,7 @@ def elicitation(on_elicit: OnElicit) -> Feature:
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
         if result.action != "accept":
             return {"action": result.action}
-        content = _filled_in(result.content, request.schema)
+        content = _filled_in(result.content, request.schema, redactor)
         encode_arguments("elicitation", content)  # NaN would go out as null
         return {"action": "accept", "content": content}
 
@@ -58,7 +62,7 @@ def _read_request(params: Any) -> ElicitRequest:
     return ElicitRequest(message, schema, params)
 
 
-def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
+def _filled_in(content: Any, schema: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     """The content, checked against the form, with the form's defaults where a field is missing.
 
     Raises:
@@ -69,7 +73,7 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
     if content is None:
         content = {}
     if not isinstance(content, Mapping):
-        raise ValueError(f"elicitation: expected a mapping of the form's fields, got {type(content).__name__}")
+        raise _misfit(f"expected a mapping of the form's fields, got {type(content).__name__}", redactor)
     defaults = {
         name: field["default"]
         for name, field in properties.items()
@@ -79,17 +83,21 @@ def _filled_in(content: Any, schema: dict[str, Any]) -> dict[str, Any]:
     required = schema.get("required")
     for name in required if isinstance(required, list) else ():
         if isinstance(name, str) and name not in filled:
-            raise ValueError(f"elicitation: {name}: missing, but required")
+            raise _misfit(f"{name}: missing, but required", redactor)
     for name, value in filled.items():
         if name not in properties:
-            raise ValueError(f"elicitation: {name}: the form has no such field")
+            raise _misfit(f"{name}: the form has no such field", redactor)
         kind = _type_of(properties[name])
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             text = validation_message(error, msgspec.json.schema(kind))
-            raise ValueError(f"elicitation: {name}{text if text[0] == '[' else f': {text}'}") from None
+            raise _misfit(f"{name}{text if text[0] == '[' else f': {text}'}", redactor) from None
     return filled
+
+
+def _misfit(text: str, redactor: Redactor) -> ValueError:
+    return ValueError(bounded_line(redactor(f"elicitation: {text}"), SENTENCE_SHOWN))
 
 
 def _type_of(field: Any) -> Any:
@@ -101,7 +109,8 @@ def _type_of(field: Any) -> Any:
         return Literal[tuple(choices)]
     match field.get("type"):
         case "string":
-            return _bounded(str, field, min_length="minLength", max_length="maxLength", pattern="pattern")
+            # No `pattern`: the server checks it.
+            return _bounded(str, field, min_length="minLength", max_length="maxLength")
         case "integer":
             return _bounded(int, field, ge="minimum", le="maximum")
         case "number":
@@ -129,6 +138,6 @@ def _bounded(base: Any, field: dict[str, Any], **bounds: str) -> Any:
     try:
         bounded = Annotated[base, msgspec.Meta(**found)] if found else base
         msgspec.json.Decoder(bounded)
-    except (TypeError, ValueError, re.error):  # the server's bound is no legal one: the field goes without it
+    except (TypeError, ValueError):  # the server's bound is no legal one: the field goes without it
         return base
     return bounded

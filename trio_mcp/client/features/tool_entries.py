@@ -15,10 +15,10 @@ import msgspec
 import trio
 from msgspec import Raw
 
-from ...errors import ProtocolError, SkippedToolError
+from ...errors import NAME_SHOWN, SENTENCE_SHOWN, ProtocolError, SkippedToolError
 from ...models.tool import ToolSpec, judge_entry
 from ...protocol.messages import decode_json, encode_any, reencode_json
-from ...redaction import Redactor
+from ...redaction import Redactor, bounded_line
 from ...tools.tool import Tool, ToolCaller, remote_tool
 from ..outgoing.headers import RequestHeaders
 
@@ -86,12 +86,12 @@ async def list_entries(
 
 
 async def judge_entries(
-    entries: Iterable[bytes], wanted: frozenset[str] | None, headers: RequestHeaders | None
+    entries: Iterable[bytes], wanted: frozenset[str] | None, headers: RequestHeaders | None, redactor: Redactor
 ) -> tuple[ToolSpec | SkippedToolError, ...]:
     """Judge entries one by one, in their order; those whose names the filter hides are left out.
 
     `wanted` keeps only these names of the server's; None keeps all. The first usable entry of a name counts, and a
-    skipped entry claims neither its name nor its headers.
+    skipped entry claims neither its name nor its headers. What is said of one goes through `redactor`.
     """
     found: list[ToolSpec | SkippedToolError] = []
     taken: set[str] = set()
@@ -107,6 +107,8 @@ async def judge_entries(
             taken.add(judged.name)
             if headers is not None:
                 headers.learn(judged)
+        else:
+            judged.redact(redactor)
         found.append(judged)
     return tuple(found)
 
@@ -116,6 +118,7 @@ def choose_tools(
     caller: ToolCaller,
     server_name: str,
     wanted: frozenset[str] | None,
+    redactor: Redactor,
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """The tools of judged entries, and warnings: entries that were skipped and why, wanted names not offered."""
     tools: dict[str, Tool] = {}
@@ -124,13 +127,15 @@ def choose_tools(
     for found in judged:
         offered.add(found.name)
         if isinstance(found, SkippedToolError):
-            why = f" ({found.cause})" if found.reason == "bad-header" else ""
-            warnings.append(f"{found}{why}")
+            why = f" ({found.cause})" if found.reason == "bad-header" and found.cause is not None else ""
+            warnings.append(bounded_line(f"{found}{why}", SENTENCE_SHOWN))
             continue
         tool = remote_tool(found, caller, server_name)
         if tool.name in tools:
-            other = tools[tool.name].remote_name
-            warnings.append(f'tool "{found.name}" was skipped: its name {tool.name} is that of "{other}" too')
+            name, other = (
+                bounded_line(redactor(one), NAME_SHOWN) for one in (found.name, tools[tool.name].remote_name)
+            )
+            warnings.append(f'tool "{name}" was skipped: its name {redactor(tool.name)} is that of "{other}" too')
         else:
             tools[tool.name] = tool
     missing = sorted(name for name in wanted or () if name not in offered)

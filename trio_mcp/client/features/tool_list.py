@@ -129,7 +129,7 @@ class ToolList:
         noticed = self.changes.noticed
         listed = await self._list()
         judged = await self._judge(listed)
-        tools, warnings = choose_tools(judged, self.caller, self._server_name, self.wanted)
+        tools, warnings = choose_tools(judged, self.caller, self._server_name, self.wanted, self._redactor)
         self.tools, self.warnings = tools, listed.warnings + warnings
         self.changes.listed = noticed
 
@@ -139,4 +139,4 @@ class ToolList:
         )
 
     async def _judge(self, listed: Entries) -> tuple[ToolSpec | SkippedToolError, ...]:
-        return await judge_entries(listed.entries, self.wanted, self.headers)
+        return await judge_entries(listed.entries, self.wanted, self.headers, self._redactor)

@@ -118,5 +118,6 @@ async def answer_round(
 
 
 def _not_offered(method: object, payload: bytes) -> ProtocolError:
-    what = method[:100] if isinstance(method, str) else "more input"
+    # Not cut here: a secret in it is still to be found.
+    what = method if isinstance(method, str) else "more input"
     return ProtocolError(f"the server asks for {what}, which is not offered", payload)

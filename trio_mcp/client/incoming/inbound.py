@@ -14,11 +14,14 @@ import msgspec
 
 from ...errors import ProtocolError, RequestError
 from ...protocol.messages import METHOD_NOT_FOUND, Id
-from ...redaction import Redactor
+from ...redaction import Redactor, bounded_line
 from ...tools.context import OnProgress
 from ..feature import OnNotification
 
 logger: logging.Logger = logging.getLogger("trio_mcp.client")
+
+#: How much of a server's own method a warning shows.
+METHOD_SHOWN = 100
 
 #: Notifications that are no news here: of features that this client does not use.
 _UNUSED = frozenset(
@@ -71,7 +74,7 @@ class Inbound:
         handler = self._notifications.get(method)
         if handler is None:
             if method not in _UNUSED:
-                self._warn_once("unknown", f"the notification {method[:100]!r} is unknown and was dropped")
+                self._warn_once("unknown", f"the notification {self._shown(method)} is unknown and was dropped")
             return
         try:
             handler(params)
@@ -82,12 +85,14 @@ class Inbound:
         """A question of the server."""
         # basic, 2026-07-28: servers send no requests. There is no answer that such a server could expect.
         if self.era == "modern":
-            self._warn_once("request", f"the request {method[:100]!r} is not for a server to send: not answered")
+            self._warn_once(
+                "request", f"the request {self._shown(method)} is not for a server to send: not answered"
+            )
         # basic/utilities/ping: "The receiver MUST respond promptly with an empty response"
         elif method == "ping":
             self._respond(id_, b"{}")
         elif not self._answer(id_, method, params):
-            self._respond(id_, RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}"))
+            self._respond(id_, RequestError(METHOD_NOT_FOUND, f"Method not found: {method[:METHOD_SHOWN]}"))
 
     def progress_to(self, on_progress: OnProgress) -> Callable[[bytes], Awaitable[None]]:
         """The function that the transport awaits, in the caller's task, for each progress of one request.
@@ -111,6 +116,9 @@ class Inbound:
             await pending
 
         return deliver
+
+    def _shown(self, method: str) -> str:
+        return f"'{bounded_line(self._redactor(method), METHOD_SHOWN)}'"
 
     def _warn_once(self, kind: str, text: str) -> None:
         if kind not in self._warned_of:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from ...errors import ProtocolError
+from ...errors import MCPError, ProtocolError
 from ...models.result import InputRequired
 from ...protocol.messages import Encoded, Undecoded, joined
 from ...redaction import Redactor
@@ -86,7 +86,7 @@ class Requests:
         headers = None if self.headers is None else partial(self.headers.of, method, NO_PARAMS)
         try:
             return bytes(await self._send(method, members, method, None, None, headers, long_lived=long_lived))
-        except ProtocolError as error:
+        except MCPError as error:
             error.redact(self._redactor)
             raise
 
@@ -150,7 +150,7 @@ class Requests:
                 result = read(data)
         except BaseException as error:
             self._failed += 1
-            if isinstance(error, ProtocolError):
+            if isinstance(error, MCPError):
                 error.redact(self._redactor)
             raise
         finally:
