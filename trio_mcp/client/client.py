@@ -80,6 +80,11 @@ class Client:
         )
 
     @property
+    def odd_result(self) -> Callable[[str], None]:
+        """Takes what is odd in a result, and logs it once."""
+        return self._inbound.odd_result
+
+    @property
     def stderr_tail(self) -> str:
         """See `Connection.stderr_tail`."""
         return self._transport.stderr_tail
