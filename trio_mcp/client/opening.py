@@ -345,6 +345,7 @@ def _start_error(
         first_stderr_tail=tails[0] if len(tails) > 1 else "",
         junk=() if lost is None else lost.junk,
         status=None if lost is None else lost.status,
+        retry_after=None if lost is None else lost.retry_after,
         redactor=NOTHING_SECRET if launcher.server is None else launcher.server.redactor,
     )
     error.__cause__ = lost

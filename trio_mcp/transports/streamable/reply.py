@@ -6,8 +6,10 @@ Every failure on the way becomes an `ExchangeError` here. Knows nothing of reque
 from __future__ import annotations
 
 import http
+import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
@@ -59,6 +61,18 @@ class Reply:
         value: str | None = self._response.headers.get(name)
         return value
 
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds of Retry-After, which also may be a date (RFC 9110); None without one that can be read."""
+        value = (self.header("retry-after") or "").strip()
+        if value.isdecimal() and len(value) < 10:
+            return float(value)
+        try:
+            then = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        return max(0.0, then.timestamp() - time.time())
+
     async def next_chunk(self) -> bytes | None:
         """The next part of the body, decoded by its content-encoding; None at its end.
 
@@ -94,7 +108,9 @@ class Reply:
 
     def failure(self, reason: str) -> ExchangeError:
         """The error that this reply means to its caller."""
-        return ExchangeError(self._server.name, shown(self._server, reason), status=self.status)
+        return ExchangeError(
+            self._server.name, shown(self._server, reason), status=self.status, retry_after=self.retry_after
+        )
 
     @trio.lowlevel.enable_ki_protection
     async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
@@ -118,6 +134,11 @@ class Reply:
             if isinstance(self._chunks, AsyncGenerator):
                 await self._chunks.aclose()
             await self._response.aclose()
+
+
+def is_passing(status: int | None) -> bool:
+    """Whether a status tells of a trouble that may pass: it says nothing of what the server speaks."""
+    return status is not None and (status in (408, 425, 429) or status >= 500)
 
 
 def status_text(status: int) -> str:

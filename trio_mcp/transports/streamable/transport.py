@@ -14,7 +14,16 @@ import trio
 
 from ...errors import ExchangeError, MCPError, RequestError, ServerStoppedError, renewed
 from ...models.server import Server
-from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
+from ...protocol.messages import (
+    METHOD_NOT_FOUND,
+    Encoded,
+    Id,
+    Line,
+    answer_line,
+    encode_json,
+    notification_line,
+    request_line,
+)
 from ...protocol.pending import PendingTable
 from ...protocol.revisions import LEGACY_VERSIONS
 from ...protocol.sse import EventBuffer
@@ -22,11 +31,13 @@ from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, SessionLost
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Counts, Exchange
 from .limits import StreamableLimits
-from .reply import Reply, status_text
+from .reply import LONGEST_REASON, Reply, is_passing, status_text
 from .session import Session
 
 logger = logging.getLogger("trio_mcp.transports")
 
+#: The requests whose answers tell what a server speaks.
+_OPENING = ("server/discover", "initialize")
 _POST = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
 
 
@@ -77,6 +88,8 @@ class HttpTransport:
             with exchange.scope:
                 try:
                     await self._perform(exchange, method, params, headers)
+                except RequestError as error:
+                    raise self._told(method, error) from None
                 except BaseException as error:
                     # basic/transports, 2025-11-25: "Disconnection SHOULD NOT be interpreted as the client
                     # cancelling its request". In the modern era it is: the response has been closed.
@@ -199,13 +212,24 @@ class HttpTransport:
         if rest is not None:
             await self._session.resume(exchange, rest)
 
+    def _told(self, method: str, error: RequestError) -> RequestError | ExchangeError:
+        """The error of a refused request. While opening, a status that may pass says nothing of the revision."""
+        names_revisions = isinstance(error.data, dict) and "supported" in error.data
+        is_word = method not in _OPENING or error.code == METHOD_NOT_FOUND or names_revisions
+        if is_word or error.status is None or not is_passing(error.status):
+            return error
+        said = self._redactor(error.message)[:LONGEST_REASON]
+        reason = f"answered with {status_text(error.status)}: {said}"
+        return ExchangeError(self._name, reason, status=error.status, retry_after=error.retry_after)
+
     async def _initialize(self, exchange: Exchange, body: bytes) -> None:
         try:
             if await self._post(exchange, _POST, body, self._session.offer) is not None:
                 raise ExchangeError(self._name, "the response ended before the answer", status=200)
         except (ServerStoppedError, RequestError) as error:
             # 2025-11-25, "Backwards Compatibility": a GET tells whether this is the transport of 2024-11-05.
-            refused = isinstance(error, RequestError) or error.status in (400, 404, 405)
+            is_word = isinstance(error, RequestError) and not is_passing(error.status)
+            refused = is_word or error.status in (400, 404, 405)
             if refused and await self._is_deprecated():
                 reason = "speaks the deprecated HTTP+SSE transport of 2024-11-05, which is not supported"
                 status = None if isinstance(error, RequestError) else error.status
