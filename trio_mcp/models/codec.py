@@ -73,8 +73,10 @@ def convert(value: Any, cls: type[T]) -> T:
     Raises:
         MismatchError: it does not fit.
     """
-    from cattrs import StructureHandlerNotFoundError
-
+    try:
+        from cattrs import StructureHandlerNotFoundError
+    except OSError as error:  # as where this process has no descriptor left
+        raise MismatchError(f"cannot be read now: {error.strerror or error}") from error
     try:
         return _converter().structure(value, cls)
     except (MismatchError, StructureHandlerNotFoundError):

@@ -5,7 +5,9 @@ Every failure on the way becomes an `ExchangeError` here. Knows nothing of reque
 
 from __future__ import annotations
 
+import errno
 import http
+import os
 import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -90,7 +92,7 @@ class Reply:
             if chunk is not None:
                 self.bytes_in += len(chunk)
             return chunk
-        raise exchange_error(self._server, failure, self.status)
+        raise exchange_error(self._server, failure, status=self.status)
 
     async def read(self, maximum: int | None = None) -> bytes:
         """The whole body, up to `max_message` bytes where nothing else is said.
@@ -163,14 +165,23 @@ _WORDS: dict[type[httpx.HTTPError], str] = {
 }
 
 
-def exchange_error(server: Server, error: httpx.HTTPError, status: int | None = None) -> ExchangeError:
-    """The error of an exchange that httpx could not make: one line, with its cause where that shows no secret."""
+def exchange_error(
+    server: Server, error: httpx.HTTPError, proxy: str = "", *, status: int | None = None
+) -> ExchangeError:
+    """The error of an exchange that httpx could not make: one line, with its cause where that shows no secret.
+
+    `proxy` names the proxy that it went through.
+    """
     if isinstance(error, httpx.LocalProtocolError):  # its text may show a header's value
         return ExchangeError(server.name, "the request is no legal HTTP", status=status)
     what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
+    elif os.strerror(errno.EMFILE) in str(error):
+        what = "this process has reached its own limit of open files (ulimit -n), and no connection could be made"
     reason = f"{what}: {error}" if str(error) else what
+    if proxy and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+        reason = f"{proxy}: {reason}"
     failure = ExchangeError(server.name, shown(server, reason), status=status)
     # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
     told = "".join(traceback.format_exception(error))
