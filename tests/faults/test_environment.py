@@ -1,10 +1,11 @@
-"""Variables of the environment that change how HTTP servers are reached: a wrong one is named, and shows no value."""
+"""Variables of the environment that change how HTTP servers are reached: a wrong one is named."""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
+from importlib.util import find_spec
 from typing import NoReturn
 
 import httpx
@@ -47,13 +48,8 @@ async def test_a_proxy_that_cannot_be_used_is_told_with_its_variable_and_without
 async def test_a_socks_proxy_without_the_package_for_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("httpx")
-    try:
-        import socksio  # noqa: F401 - whether it is there
-    except ImportError:
-        pass
-    else:
-        pytest.skip("socksio is installed")
+    if find_spec("socksio") is not None:
+        pytest.skip("the package is there")
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
     with trio.fail_after(5), pytest.raises(InvalidServerError, match=r"^ALL_PROXY: .*httpx\[socks\]"):
         async with open_connection(Server("s", url="http://server.example/mcp")):
@@ -94,7 +90,7 @@ async def test_a_limit_of_this_process_is_told_as_its_own_and_nothing_stopped() 
     server = Server("s", url="http://127.0.0.1:9/mcp", http_transport=NoDescriptors())
     with (
         trio.fail_after(5),
-        pytest.raises(ServerStartError, match="this process has reached its own limit") as caught,
+        pytest.raises(ServerStartError, match="this process has reached its own") as caught,
     ):
         async with open_connection(server):
             raise AssertionError("it opened")

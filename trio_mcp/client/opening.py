@@ -342,12 +342,15 @@ def _start_error(
         command=() if launcher.server is None else launcher.server.redacted_command,
         returncode=None if lost is None else lost.returncode,
         stderr_tail=tails[-1] if tails else "",
-        first_stderr_tail=tails[0] if len(tails) > 1 else "",
-        junk=() if lost is None else lost.junk,
+        first_stderr_tail=tails[0] if len(tails) > 1 and tails[0] != tails[-1] else "",
+        junk=(starts[-1].junk if starts else ()) if lost is None else lost.junk,
         status=None if lost is None else lost.status,
         retry_after=None if lost is None else lost.retry_after,
         redactor=NOTHING_SECRET if launcher.server is None else launcher.server.redactor,
     )
+    if lost is not None:  # what both tell is told once
+        notes = getattr(error, "__notes__", [])
+        lost.__notes__ = [note for note in getattr(lost, "__notes__", []) if note not in notes]
     error.__cause__ = lost
     return error
 

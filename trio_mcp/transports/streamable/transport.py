@@ -7,6 +7,7 @@ the meaning of a reply in exchange.py, its bytes in reply.py, and sending in end
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -55,6 +56,9 @@ class HttpTransport:
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
         self._posting = 0
+        self._answers: deque[bytes] = deque()  # that no task posts yet
+        self._answers_size = 0
+        self._posters = 0
         self._left = trio.lowlevel.ParkingLot()
         self._closing = trio.Event()
         self._ended = False
@@ -115,8 +119,21 @@ class HttpTransport:
         self._post_soon(notification_line(method, params), then)
 
     def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
-        """Post an answer to a question of the server, in a task of the transport."""
-        self._post_soon(answer_line(id, answer))
+        """Post an answer to a request of the server, by one of few tasks of the transport."""
+        if self._ended or self._lost is not None:
+            return
+        line = answer_line(id, answer)
+        limits = self._limits
+        if len(self._answers) >= limits.max_answers or self._answers_size + len(line) > limits.max_answer_bytes:
+            self._forget_answers()
+            self._lose("sends more requests than it takes answers to", None)
+            return
+        self._answers.append(line)
+        self._answers_size += len(line)
+        self._posting += 1
+        if self._posters < limits.answers_at_once:
+            self._posters += 1
+            self._nursery.start_soon(self._post_answers)
 
     def negotiated(self, version: str) -> None:
         """Legacy requests bear the revision from now on; modern ones do so by their own headers."""
@@ -322,6 +339,22 @@ class HttpTransport:
             self._posting += 1
             self._bytes_out += len(line)
             self._nursery.start_soon(self._post_line, line, then)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _post_answers(self) -> None:
+        try:
+            while self._answers:
+                line = self._answers.popleft()
+                self._answers_size -= len(line)
+                self._bytes_out += len(line)
+                await self._post_line(line, None)
+        finally:
+            self._posters -= 1
+
+    def _forget_answers(self) -> None:
+        self._posting -= len(self._answers)
+        self._answers.clear()
+        self._answers_size = 0
 
     @trio.lowlevel.enable_ki_protection
     async def _post_line(self, line: bytes, then: Callable[[], None] | None) -> None:
