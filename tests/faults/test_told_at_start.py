@@ -64,3 +64,37 @@ async def test_a_server_that_declares_no_tools_is_warned_of_and_named_tools_are_
         return
     assert warnings[0].startswith("the server declares no tools")
     assert warnings[1:] == tuple(f'tool "{name}" is not offered by the server' for name in tools or ())
+
+
+async def test_an_echo_of_our_own_requests_is_named() -> None:
+    with trio.fail_after(10), pytest.raises(ServerStartError, match="it sends our own requests back"):
+        async with open_connection(Server("s", command="cat", env={"PATH": "/usr/bin:/bin"}, stop_timeout=0.1)):
+            raise AssertionError("it opened")
+
+
+PROBED = """
+def too_early(message):
+    sys.stderr.write("94 lines about the probe\\n")
+    sys.stderr.flush()
+    peer.refuse(message["id"], -32602, "no")
+import sys
+peer.too_early = too_early
+"""
+
+
+async def test_what_a_legacy_server_says_of_the_probe_is_kept_back() -> None:
+    lines: list[str] = []
+    with trio.fail_after(10):
+        async with open_connection(peer(era="legacy", source=PROBED), on_stderr=lines.append) as connection:
+            with trio.fail_after(5):
+                while "94 lines" not in connection.stderr_tail:
+                    await trio.lowlevel.checkpoint()
+    assert lines == []
+
+
+async def test_what_a_server_says_before_a_start_that_fails_is_passed_on() -> None:
+    lines: list[str] = []
+    with trio.fail_after(10), pytest.raises(ServerStartError):
+        async with open_connection(script("import sys; sys.exit('no key')"), on_stderr=lines.append):
+            raise AssertionError("it opened")
+    assert lines == ["no key", "no key"]

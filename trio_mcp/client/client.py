@@ -87,6 +87,11 @@ class Client:
         return transport.unread_lines if isinstance(transport, StreamTransport) else ()
 
     @property
+    def is_echo(self) -> bool:
+        """Whether the peer has sent our own requests back."""
+        return self._inbound.is_echo
+
+    @property
     def odd_result(self) -> Callable[[str], None]:
         """Takes what is odd in a result, and logs it once."""
         return self._inbound.odd_result

@@ -34,6 +34,10 @@ _UNUSED = frozenset(
 )
 
 
+#: Requests that only clients make.
+_OURS = ("server/discover", "initialize")
+
+
 class _Progress(msgspec.Struct):
     progress: float
     total: float | None = None
@@ -59,6 +63,8 @@ class Inbound:
         redactor: Redactor,
     ) -> None:
         self.era = ""
+        #: The peer has sent a request that only clients make: our own.
+        self.is_echo = False
         self._server_name = server_name
         self._notifications = notifications
         self._answer = answer
@@ -80,6 +86,8 @@ class Inbound:
 
     def asked(self, id_: Id, method: str, params: bytes) -> None:
         """A question of the server."""
+        if method in _OURS:
+            self.is_echo = True
         # basic, 2026-07-28: servers send no requests. There is no answer that such a server could expect.
         if self.era == "modern":
             self.warn_once("request", f"the request {method[:100]!r} is not for a server to send: not answered")
