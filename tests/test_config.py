@@ -246,9 +246,9 @@ def test_what_no_server_may_have_leaves_it_out_with_the_reason_of_server(
 
 
 def test_unknown_fields_are_warned_of_once_and_cost_nothing(load_entry: Any) -> None:
-    server, warnings = load_entry({"command": "x", "alwaysAllow": [], "timeout": 5, "disabled": False})
+    server, warnings = load_entry({"command": "x", "gallery": [], "dev": 5, "disabled": False})
     assert server.command == "x"
-    assert warnings == ('server "one": unknown fields are ignored: alwaysAllow, timeout',)
+    assert warnings == ('server "one": unknown fields are ignored: gallery, dev',)
 
 
 def test_an_env_file_is_warned_of_by_what_it_means(load_entry: Any) -> None:
@@ -399,3 +399,58 @@ def test_unclosed_strings_and_comments_are_judged_in_one_pass(load: Any) -> None
     for text in ('"\\' * 400_000, "/*" * 400_000, '["' + "," * 400_000):
         with pytest.raises(InvalidServerError):
             load(text)
+
+
+# --- what is there twice, and the words of other hosts
+
+
+def test_a_server_and_a_member_that_stand_in_the_file_twice_are_warned_of_and_the_last_counts(load: Any) -> None:
+    one = '{"command": "b", "env": {"KEY": "1", "KEY": "2"}, "args": ["x"], "args": []}'
+    loaded = load('{"mcpServers": {"one": {"command": "a"}, "one": ' + one + "}}")
+    [server] = loaded.servers
+    assert (server.command, server.args) == ("b", ())
+    assert loaded.warnings == (
+        'server "one" stands in the file twice: the last one counts',
+        'server "one": args stands in it twice: the last one counts',
+        'server "one": env.KEY stands in it twice: the last one counts',
+    )
+
+
+def test_a_server_that_is_not_enabled_is_left_out(load_entry: Any) -> None:
+    server, warnings = load_entry({"command": "x", "enabled": False})
+    assert server is None
+    assert warnings == ('server "one" is left out: enabled: it is switched off in the file',)
+    assert load_entry({"command": "x", "enabled": True})[1] == ()
+    assert load_entry({"command": "x", "enabled": "no"})[0] is None
+
+
+@pytest.mark.parametrize("word", ["url", "httpUrl", "serverUrl"])
+def test_the_url_is_read_by_the_word_of_every_host(load_entry: Any, word: str) -> None:
+    server, warnings = load_entry({"type": "http", word: "https://example.com/mcp"})
+    assert server.url == "https://example.com/mcp"
+    assert warnings == ()
+    server, (warning,) = load_entry({"command": "x", word: "http://${UNSET_HERE}/"})
+    assert f": {word}: " in warning
+
+
+def test_two_urls_leave_a_server_out(load_entry: Any) -> None:
+    server, (warning,) = load_entry({"url": "https://a.example", "httpUrl": "https://b.example"})
+    assert server is None
+    assert "httpUrl: given together with url" in warning
+
+
+@pytest.mark.parametrize("word", ["timeout", "alwaysAllow", "autoApprove", "oauth"])
+def test_a_word_of_another_host_is_named_with_what_it_means_here(load_entry: Any, word: str) -> None:
+    server, (warning,) = load_entry({"command": "x", word: 1})
+    assert server.command == "x"
+    assert warning.startswith(f'server "one": {word} is not read: ')
+
+
+def test_the_protocol_and_the_time_to_stop_are_read(load_entry: Any) -> None:
+    server, warnings = load_entry({"command": "x", "protocol": "legacy", "stop_timeout": 0.5})
+    assert (server.protocol, server.stop_timeout) == ("legacy", 0.5)
+    assert warnings == ()
+    for odd in ({"protocol": "newest"}, {"stop_timeout": "long"}, {"stop_timeout": -1}):
+        server, (warning,) = load_entry({"command": "x", **odd})
+        assert server is None
+        assert f": {next(iter(odd))}: " in warning

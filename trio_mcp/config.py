@@ -46,7 +46,19 @@ _TYPES = {
     "streamable_http": "url",
     "streamableHttp": "url",
 }
-_KNOWN_FIELDS = {"type", "disabled", "command", "args", "env", "cwd", "url", "headers"}
+#: What other hosts call the URL.
+_URLS = ("url", "httpUrl", "serverUrl")
+_KNOWN_FIELDS = {
+    *("type", "disabled", "enabled", "command", "args", "env", "cwd", "headers", "protocol", "stop_timeout"),
+    *_URLS,
+}
+#: Words of other hosts that mean nothing here, and what does instead.
+_OF_OTHER_HOSTS = {
+    "timeout": "how long a call may take is up to the program that makes it",
+    "alwaysAllow": "which calls need approval is said by Policy",
+    "autoApprove": "which calls need approval is said by Policy",
+    "oauth": "a login is not made from this file",
+}
 _KNOWN_AT_TOP = {"mcpServers", "servers", "inputs", "$schema"}
 
 
@@ -64,8 +76,10 @@ def load_servers(path: str | os.PathLike[str]) -> LoadedServers:
     The `env` of an entry is added to `default_environment()`. A name that is not a legal server name is changed to
     one, with a warning. A server is left out, with a warning that names it and the field, when a field has the
     wrong type, a `${VAR}` is not set and has no default (`${VAR:-default}`), an `${input:...}` would have to ask
-    the user, `type` is the deprecated "sse", or `disabled` is true. An unknown field is only a warning; so is VS
-    Code's `envFile`, which is not read. Blocks while it reads one small file.
+    the user, `type` is the deprecated "sse", or it is switched off by `disabled` or `enabled`.
+    `protocol` and `stop_timeout` are those of `Server`; `httpUrl` and `serverUrl` are other words for `url`. An
+    unknown field is only a warning; so is a server or a member that stands in the file twice, a word of another
+    host that means nothing here, and VS Code's `envFile`, which is not read. Blocks while it reads one small file.
 
     Args:
         path: the file, UTF-8 with or without a byte order mark; comments and trailing commas are allowed.
@@ -88,6 +102,8 @@ def load_servers(path: str | os.PathLike[str]) -> LoadedServers:
     document = _read_json(path)
     section, entries = _find_servers(document, path)
     warnings = list(_top_level_warnings(document, section))
+    if isinstance(entries, _Object):
+        warnings += [f'server "{name}" stands in the file twice: the last one counts' for name in entries.repeated]
     servers = []
     names = _legal_names(entries)
     for original, entry in entries.items():
@@ -121,6 +137,25 @@ class _EntryError(Exception):
         self.reason = reason
 
 
+class _Object(dict[str, Any]):
+    """An object of the file, and the names that it has more than once: JSON's last one counts."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        seen: set[str] = set()
+        self.repeated = tuple(
+            dict.fromkeys(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # None is false
+        )
+
+
+def _repeated(value: object, where: str = "") -> Iterator[str]:
+    """Each name that stands twice in an object of the file, or in one inside it, with the way to it."""
+    if isinstance(value, _Object):
+        yield from (f"{where}{name}" for name in value.repeated)
+        for name, item in value.items():
+            yield from _repeated(item, f"{where}{name}.")
+
+
 def _read_json(path: str | os.PathLike[str]) -> Any:
     if not isinstance(path, str | os.PathLike):
         raise InvalidServerError("path", f"expected a path, got {type(path).__name__}")
@@ -136,7 +171,7 @@ def _read_json(path: str | os.PathLike[str]) -> Any:
         raise InvalidServerError("path", f"{shown} has more than {LARGEST_FILE} bytes")
     try:
         # Windows editors put a byte order mark first.
-        return json.loads(_without_comments(data.decode("utf-8-sig")))
+        return json.loads(_without_comments(data.decode("utf-8-sig")), object_pairs_hook=_Object)
     except UnicodeDecodeError as error:  # not shown: its text has bytes of the file in it
         reason = f"{error.reason} at byte {error.start}"
         raise InvalidServerError("path", f"{shown} is not UTF-8: {reason}") from None
@@ -173,7 +208,12 @@ def _top_level_warnings(document: Mapping[str, Any], section: str) -> Iterator[s
 
 
 def _field_warnings(entry: Mapping[str, Any]) -> Iterator[str]:
-    unknown = [name for name in entry if name not in _KNOWN_FIELDS]
+    for name in _repeated(entry):
+        yield f"{name} stands in it twice: the last one counts"
+    for name, why in _OF_OTHER_HOSTS.items():
+        if name in entry:
+            yield f"{name} is not read: {why}"
+    unknown = [name for name in entry if name not in _KNOWN_FIELDS and name not in _OF_OTHER_HOSTS]
     if "envFile" in unknown:
         unknown.remove("envFile")
         yield "envFile is not read: the server does not get its variables"
@@ -205,13 +245,22 @@ def _make_server(name: str, entry: Any) -> Server:
     disabled = entry.get("disabled")
     if not isinstance(disabled, bool | None):
         raise _EntryError("disabled", _wrong_type("true or false", disabled))
-    if disabled:
-        raise _EntryError("disabled", "it is switched off in the file")
-    _check_type(entry)
+    enabled = entry.get("enabled")
+    if not isinstance(enabled, bool | None):
+        raise _EntryError("enabled", _wrong_type("true or false", enabled))
+    if disabled or enabled is False:
+        raise _EntryError("disabled" if disabled else "enabled", "it is switched off in the file")
+    urls = [field for field in _URLS if entry.get(field) is not None]
+    if len(urls) > 1:
+        raise _EntryError(urls[1], f"given together with {urls[0]}")
+    _check_type(entry, has_url=bool(urls))
 
     options: dict[str, Any] = {
-        field: _string(entry[field], field) for field in ("command", "cwd", "url") if entry.get(field) is not None
+        field: _string(entry[field], field) for field in ("command", "cwd") if entry.get(field) is not None
     }
+    if urls:
+        options["url"] = _string(entry[urls[0]], urls[0])
+    options |= {field: entry[field] for field in ("protocol", "stop_timeout") if entry.get(field) is not None}
     if entry.get("args") is not None:
         options["args"] = tuple(_strings(entry["args"]))
     if entry.get("headers") is not None:
@@ -230,7 +279,7 @@ def _make_server(name: str, entry: Any) -> Server:
         raise _EntryError(error.field, error.reason) from None
 
 
-def _check_type(entry: Mapping[str, Any]) -> None:
+def _check_type(entry: Mapping[str, Any], *, has_url: bool) -> None:
     kind = entry.get("type")
     if kind is None:
         return
@@ -240,7 +289,7 @@ def _check_type(entry: Mapping[str, Any]) -> None:
         raise _EntryError("type", 'the deprecated HTTP+SSE transport is not supported; use its successor, "http"')
     if kind not in _TYPES:
         raise _EntryError("type", 'expected "stdio" or "http"')
-    if entry.get(_TYPES[kind]) is None:
+    if entry.get(_TYPES[kind]) is None and not (_TYPES[kind] == "url" and has_url):
         raise _EntryError(_TYPES[kind], f"missing, but the type is {kind}")
 
 

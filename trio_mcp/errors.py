@@ -125,6 +125,7 @@ class _ServerError(MCPError):
         first_stderr_tail: str = "",
         junk: Sequence[str] = (),
         status: int | None = None,
+        retry_after: float | None = None,
         redactor: Redactor = NOTHING_SECRET,
     ) -> None:
         reason = " ".join(redactor(reason or describe_exit(returncode)).split())
@@ -137,6 +138,7 @@ class _ServerError(MCPError):
         self.stderr_tail = stderr_tail
         self.junk: tuple[str, ...] = tuple(junk)
         self.status = status
+        self.retry_after = retry_after
         sections = [
             ("command", " ".join(command)),
             ("stderr of the first start", first_stderr_tail),
@@ -162,7 +164,8 @@ class ServerStartError(_ServerError):
 
     `server` is its name, `command` the command line with secrets redacted, `returncode` the exit status (-N for
     signal N, None while it ran or when it is unknown), `stderr_tail` the raw end of its stderr, `status` the
-    HTTP status where there was one.
+    HTTP status where there was one, `retry_after` the seconds after which an HTTP server wants to be asked again
+    (its header Retry-After), or None.
     """
 
     _happened = "did not start"
@@ -188,13 +191,27 @@ class ExchangeError(ServerStoppedError):
 
 
 class RequestError(MCPError):
-    """The server answered with a JSON-RPC error: its `code`, `message` and `data` (None when absent)."""
+    """The server answered with a JSON-RPC error: its `code`, `message` and `data` (None when absent).
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    Over HTTP, `status` is the status of a refusal that the error came with, and `retry_after` the seconds after
+    which the server wants to be asked again; None otherwise.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: Any = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__()
         self.code = code
         self.message = message
         self.data = data
+        self.status = status
+        self.retry_after = retry_after
         self._say()
 
     def _say(self) -> None:

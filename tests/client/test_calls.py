@@ -183,7 +183,7 @@ async def test_a_json_rpc_error_is_raised_and_costs_that_call_alone(host: FakeHo
 NO_RESULTS = [
     b'"result":null',
     b'"result":7',
-    b'"result":{"content":{}}',
+    b'"result":{"content":7}',
     b'"result":{"content":[],"resultType":"odd"}',
     b'"x":1',
     b'"error":null',
@@ -348,7 +348,7 @@ async def test_a_long_result_of_any_method_is_decoded_or_refused_as_a_short_one(
                 "good": answering(b'"result":{"text":%b}' % quoted),
                 "odd": answering(b'"result":{"text":%b,"n":NaN}' % quoted),
                 "wrong": answering(b'"result":%b' % quoted),
-                "tools/call": answering(b'"result":{"content":%b}' % quoted),
+                "tools/call": answering(b'"result":{"isError":%b}' % quoted),
             }
         )
     ]
@@ -359,7 +359,7 @@ async def test_a_long_result_of_any_method_is_decoded_or_refused_as_a_short_one(
             with pytest.raises(ProtocolError, match="no object") as caught:
                 await connection.request("wrong")
             assert caught.value.payload == '"' + "x" * 199
-            with pytest.raises(ProtocolError, match=r"result\.content: expected an array"):
+            with pytest.raises(ProtocolError, match=r"result\.isError: expected a boolean"):
                 await connection.call_tool("t")
 
 

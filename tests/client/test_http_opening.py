@@ -101,7 +101,7 @@ async def test_a_legacy_server_without_sessions_has_none_to_end(nursery: trio.Nu
         lambda it: it.error(-32000, status="400 Bad Request"),
         lambda it: it.error(-32602, data={"supported": ["2025-11-25"]}, status="400 Bad Request"),
         lambda it: it.error(-32601, status="404 Not Found"),
-        lambda it: it.error(-32603, status="500 Internal Server Error"),
+        lambda it: it.error(-32601, status="500 Internal Server Error"),
         lambda it: it.status("400 Bad Request", b"no session", content_type="text/plain"),
         lambda it: it.status("404 Not Found"),
         lambda it: it.status("405 Method Not Allowed"),

@@ -112,7 +112,7 @@ async def test_a_page_without_tools_is_a_warning(host: FakeHost, page: Any, warn
     assert list(connection.warnings) == warnings
 
 
-@pytest.mark.parametrize("page", [7, "x", None, {"tools": {}}, {"tools": "x"}], ids=repr)
+@pytest.mark.parametrize("page", [7, "x", None, {"tools": 7}, {"tools": "x"}], ids=repr)
 async def test_a_page_that_is_none_is_a_start_error_with_its_cause(host: FakeHost, page: Any) -> None:
     async def reply(process: FakeProcess, message: Message) -> None:
         await process.peer.answer(message, page)

@@ -181,7 +181,6 @@ async def test_a_caller_that_gives_up_does_not_take_the_handshake_with_it(nurser
         lambda it: it.status("404 Not Found"),
         lambda it: it.status("406 Not Acceptable"),
         lambda it: it.status("409 Conflict"),
-        lambda it: it.status("500 Oh"),
         lambda it: it.status("403 Forbidden"),
         lambda it: it.status("200 OK", b"<p>Welcome", content_type="text/html"),
         lambda it: it.json({}),

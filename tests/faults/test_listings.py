@@ -142,7 +142,7 @@ peer.page = lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)
             assert await listings(connection) == 1000
 
 
-@pytest.mark.table("page", ["text", None, 17, {"tools": "text"}, {"tools": {"a": 1}}])
+@pytest.mark.table("page", ["text", None, 17, {"tools": "text"}])
 async def test_a_page_that_is_none_is_a_start_error_that_says_so(page: Any) -> None:
     source = "peer.answer = lambda id_, result: peer.send({'id': id_, 'result': result})"
     with trio.fail_after(10):
@@ -150,6 +150,27 @@ async def test_a_page_that_is_none_is_a_start_error_that_says_so(page: Any) -> N
             async with open_connection(peer(era="legacy", pages={"": page}, source=source)):
                 raise AssertionError("it opened")
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("tools", "found"),
+    [
+        ({}, []),
+        (None, []),
+        ({"name": "a", "inputSchema": OBJECT}, ["a"]),
+        ({"1": {"name": "a", "inputSchema": OBJECT}, "3": {"name": "b", "inputSchema": OBJECT}}, ["a", "b"]),
+    ],
+    ids=["empty object", "null", "one for a list", "values"],
+)
+async def test_tools_that_are_no_list_are_read_as_php_and_go_mean_them(
+    era: str, tools: Any, found: list[str]
+) -> None:
+    with trio.fail_after(10):
+        async with open_connection(peer(era=era, pages={"": {"tools": tools}})) as connection:
+            assert names(connection) == found
+            [warning] = connection.warnings
+            assert warning.startswith("tools/list: ")
 
 
 async def test_a_page_without_tools_is_an_empty_one_with_a_warning() -> None:

@@ -153,7 +153,7 @@ async def test_any_error_that_is_not_positively_modern_means_legacy(code: int) -
     [
         {"result": {}},
         {"result": {"capabilities": {}}},
-        {"result": {"supportedVersions": "2026-07-28", "capabilities": {}}},
+        {"result": {"supportedVersions": "2099-01-01"}},
         {"result": []},
         {"result": None},
         {"result": "pong"},

@@ -110,8 +110,6 @@ def test_what_is_inside_a_resource_is_kept_too() -> None:
         {"type": "image", "data": "R0lGODlh"},
         {"type": "image", "mimeType": "image/gif"},
         {"type": "image", "data": "not base64!", "mimeType": "image/gif"},
-        {"type": "image", "data": "R0lGODlh\n", "mimeType": "image/gif"},
-        {"type": "image", "data": "R0lGODl", "mimeType": "image/gif"},
         {"type": "image", "data": "é", "mimeType": "image/gif"},
         {"type": "image", "data": [1], "mimeType": "image/gif"},
         {"type": "audio", "data": "====", "mimeType": "audio/wav"},

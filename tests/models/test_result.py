@@ -60,6 +60,8 @@ def test_a_wrong_result_is_refused_the_same_while_it_is_still_a_part_of_its_line
 
 # --- the table of renderings
 
+UNREAD_SOUND = "[content: audio.data: expected base64, got number]"
+
 
 @pytest.mark.table(
     ("block", "content", "as_text"),
@@ -75,8 +77,7 @@ def test_a_wrong_result_is_refused_the_same_while_it_is_still_a_part_of_its_line
         (EmbeddedResource("file:///a", text="inside", blob=b"x"), "inside", "[resource file:///a]"),
         (ResourceLink("file:///a", "a"), "[resource link: file:///a]", "[resource file:///a]"),
         (UnknownBlock("hologram", {"type": "hologram"}), "[content: hologram]", "[content]"),
-        (read_block({"type": "image", "data": "!", "mimeType": "image/png"}), "[content: image]", "[content]"),
-        (read_block({"type": "audio", "data": "!", "mimeType": "audio/wav"}), "[content: audio]", "[content]"),
+        (read_block({"type": "audio", "data": 5, "mimeType": "audio/wav"}), UNREAD_SOUND, UNREAD_SOUND),
     ],
 )
 def test_each_kind_of_block_is_rendered_as_the_table_says(block: Block, content: str, as_text: str) -> None:
@@ -109,7 +110,8 @@ def test_structured_output_takes_the_place_of_everything_in_the_one_text() -> No
     sent = b'{"sum" : 5}'
     assert ToolResult(structured_json=sent).as_text() == '{"sum" : 5}'
     assert ToolResult([Text("five"), PICTURE], structured_json=sent).as_text() == '{"sum" : 5}'
-    assert ToolResult("five", structured_json=b"null").as_text() == "null"
+    assert ToolResult("five", structured_json=b"null").as_text() == "five"  # to most who write it, it is absent
+    assert ToolResult(structured_json=b"null").as_text() == "null"
 
 
 def test_nothing_renders_as_nothing() -> None:
@@ -277,15 +279,10 @@ def test_integers_are_exact() -> None:
         (b"5", "result: expected an object, got number"),
         (b'"x"', "result: expected an object, got string"),
         (b"[1]", "result: expected an object, got array"),
-        (b'{"content":null}', "result.content: expected an array, got null"),
-        (b'{"content":{}}', "result.content: expected an array, got object"),
-        (b'{"content":"x"}', "result.content: expected an array, got string"),
-        (b'{"content":[],"isError":"false"}', "result.isError: expected a boolean, got string"),
-        (b'{"content":[],"isError":0}', "result.isError: expected a boolean, got number"),
-        (b'{"content":[],"_meta":"x"}', "result._meta: expected an object, got string"),
-        (b'{"content":[],"_meta":[1]}', "result._meta: expected an object, got array"),
+        (b'{"content":5}', "result.content: expected an array, got number"),
+        (b'{"content":[],"isError":"maybe"}', "result.isError: expected a boolean, got string"),
+        (b'{"content":[],"isError":{}}', "result.isError: expected a boolean, got object"),
         (b'{"content":[],"resultType":5}', "result.resultType: expected a string, got number"),
-        (b'{"content":[],"resultType":null}', "result.resultType: expected a string, got null"),
         (b'{"content":[],"resultType":"task"}', "result.resultType: 'task' is unknown"),
         (b'{"content":[],"resultType":""}', "result.resultType: '' is unknown"),
         (b"{", "no JSON"),
@@ -297,6 +294,90 @@ def test_what_is_no_result_is_a_protocol_error_with_its_path(data: bytes, reason
         read_call_result(data)
     assert caught.value.reason.startswith(reason)
     assert caught.value.payload == data.decode()
+
+
+BLOCK = b'{"type":"text","text":"hi"}'
+
+
+@pytest.mark.table(
+    ("data", "expected", "warnings"),
+    [
+        # Null is absent: Go writes it for a nil slice, JavaScript for a member that was not set.
+        (b'{"content":null,"structuredContent":{"a":1}}', ToolResult(structured_json=b'{"a":1}'), 0),
+        (b'{"content":null,"isError":null,"_meta":null,"resultType":null}', ToolResult(), 0),
+        (b'{"content":[%b],"resultType":null}' % BLOCK, ToolResult("hi"), 0),
+        (b'{"isError":true}', ToolResult(is_error=True), 0),
+        # One for a list.
+        (b'{"content":%b}' % BLOCK, ToolResult("hi"), 1),
+        (b'{"content":"hi"}', ToolResult("hi"), 1),
+        # PHP: an object for a list without its first entry, a list for an empty object, and the reverse.
+        (b'{"content":{"1":%b}}' % BLOCK, ToolResult("hi"), 1),
+        (b'{"content":{}}', ToolResult(), 1),
+        (b'{"content":[],"_meta":[]}', ToolResult(meta={}), 0),
+        (b"[]", ToolResult(), 0),
+        # A number or a text for a boolean; another member that says nothing of the result.
+        (b'{"content":[%b],"isError":0}' % BLOCK, ToolResult("hi"), 1),
+        (b'{"content":[%b],"isError":1}' % BLOCK, ToolResult("hi", is_error=True), 1),
+        (b'{"content":[%b],"isError":"true"}' % BLOCK, ToolResult("hi", is_error=True), 1),
+        (b'{"content":[%b],"_meta":"x"}' % BLOCK, ToolResult("hi"), 1),
+        (b'{"content":[%b],"_meta":[1]}' % BLOCK, ToolResult("hi"), 1),
+    ],
+)
+def test_a_result_as_php_go_and_javascript_write_it_is_read(
+    data: bytes, expected: ToolResult, warnings: int
+) -> None:
+    told: list[str] = []
+    assert read_call_result(data, told.append) == expected
+    assert len(told) == warnings
+
+
+@pytest.mark.table(
+    ("entry", "text"),
+    [
+        (b'"hello"', '"hello"'),
+        (b"5", "5"),
+        (b"null", "null"),
+        (b'["a", {"b": 1}]', '["a", {"b": 1}]'),
+        (b'{"text":"no type"}', '{"text": "no type"}'),
+        (b'{"type":"text","text":5}', "[content: text.text: expected a string, got number]"),
+        (b'{"type":"text","text":null}', "[content: text.text: expected a string, got null]"),
+        (b'{"type":"image","data":"QUI="}', "[content: image.mimeType: is missing]"),
+    ],
+)
+def test_an_entry_that_is_no_block_shows_as_its_json_or_as_why_it_cannot_be_read(entry: bytes, text: str) -> None:
+    result = read_call_result(b'{"content":[%b]}' % entry)
+    assert isinstance(result, ToolResult)
+    assert result.content == result.as_text() == text
+
+
+@pytest.mark.table(
+    "data",
+    [
+        "QUJD+/8=",
+        "QUJD-_8=",
+        "QUJD-_8",
+        "QUJD+/8",
+        "QUJD\r\n+/8=\n",
+        "QUJD +/8=",
+        "data:image/png;base64,QUJD+/8=",
+    ],
+)
+def test_base64_is_read_in_every_form_that_means_one_thing(data: str) -> None:
+    assert read(content=[{"type": "image", "data": data, "mimeType": "image/png"}]).images == (
+        Image(b"ABC\xfb\xff", "image/png"),
+    )
+
+
+@pytest.mark.table("data", ["not base64!", "QUJD-/8=", "A", "data:image/png,abc", "QU=D"])
+def test_base64_that_may_mean_anything_is_a_note_that_says_why_and_a_warning(data: str) -> None:
+    told: list[str] = []
+    sent = {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
+    result = read_call_result(json.dumps(sent).encode(), told.append)
+    assert isinstance(result, ToolResult)
+    assert result.content.startswith("[content: image.data: expected base64")
+    assert data not in result.content
+    [warning] = told
+    assert "image.data: expected base64" in warning
 
 
 # --- input_required

@@ -235,11 +235,11 @@ def test_auto_takes_what_is_positively_modern_and_else_legacy(script: Any, remem
         fails_discover(-32022, "x", {"supported": MODERN}),
         fails_discover(-32022, "x", [MODERN]),
         *map(answers_discover, ({}, [], None, "x", 1)),
-        answers_discover({"supportedVersions": [MODERN]}),
+        answers_discover({"supportedVersions": [UNKNOWN]}),
         answers_discover({"capabilities": {}}),
-        answers_discover({"supportedVersions": MODERN, "capabilities": {}}),
-        answers_discover({"supportedVersions": [MODERN, 1], "capabilities": {}}),
-        answers_discover({"supportedVersions": [MODERN], "capabilities": None}),
+        answers_discover({"supportedVersions": [UNKNOWN], "capabilities": None}),
+        answers_discover({"supportedVersions": [UNKNOWN, 1], "capabilities": {}}),
+        answers_discover({"supportedVersions": {"0": MODERN}, "capabilities": {}}),
         answers_discover(discovered(MODERN, resultType="input_required")),
         answers_discover(initialized(NEWEST)),
     ],
@@ -373,6 +373,34 @@ def test_a_pinned_legacy_revision_alone_is_accepted(pinned: ProtocolChoice, answ
 def test_an_answer_to_initialize_without_a_revision_is_refused(result: Any) -> None:
     refused = Refused("initialize was answered without a protocolVersion")
     play("legacy", None, [(BEGIN, Initialize(NEWEST)), (answers_initialize(result), refused)])
+
+
+def test_the_revisions_that_a_refusal_of_initialize_names_are_followed_once() -> None:
+    negotiation = Negotiation("legacy", None)
+    assert negotiation.begin() == Initialize(NEWEST)
+    refusal = (-32602, "unsupported", {"supported": [None, OLDEST, OLDER, UNKNOWN]})
+    assert negotiation.initialize_failed(*refusal) == Initialize(OLDER)
+    assert isinstance(negotiation.initialize_failed(*refusal), Refused)
+
+
+@pytest.mark.table(
+    "result",
+    [
+        {"supportedVersions": [None, 1, MODERN], "capabilities": {"tools": {}}},
+        {"supportedVersions": MODERN, "capabilities": {"tools": {}}},
+        {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": None, "instructions": 5},
+        {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "_meta": None, "serverInfo": None},
+    ],
+)
+def test_an_odd_member_of_the_answer_to_the_probe_costs_itself(result: Any) -> None:
+    play("auto", None, [(BEGIN, Discover(MODERN)), (answers_discover(result), MODERN_AGREED)])
+
+
+@pytest.mark.table("more", [{}, {"capabilities": None}, {"capabilities": []}, {"capabilities": "x"}])
+def test_a_server_that_names_a_modern_revision_is_modern_whatever_it_says_of_capabilities(more: Any) -> None:
+    agreed = Agreed("modern", MODERN, {}, {}, None)
+    result = {"supportedVersions": [MODERN], **more}
+    play("auto", None, [(BEGIN, Discover(MODERN)), (answers_discover(result), agreed)])
 
 
 def test_the_revisions_that_an_error_of_initialize_lists_are_named() -> None:

@@ -11,8 +11,9 @@ import trio
 from tests.raw_http import Line, listen
 from trio_mcp import Server, open_connection
 from trio_mcp.http.pool import Http1Transport
-from trio_mcp.transports.streamable.endpoint import Endpoint, default_transport
+from trio_mcp.transports.streamable.endpoint import Endpoint
 from trio_mcp.transports.streamable.limits import StreamableLimits
+from trio_mcp.transports.streamable.proxy import way_to
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -40,7 +41,7 @@ async def test_where_the_environment_names_a_proxy_httpxs_own_transport_serves(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    transport = default_transport(httpx.URL("http://www.example.com/mcp"), None)
+    transport = way_to(httpx.URL("http://www.example.com/mcp"), None).transport
     assert isinstance(transport, Http1Transport) is ours
     await transport.aclose()
 

@@ -22,6 +22,7 @@ from ..protocol.revisions import META_LOG_LEVEL, request_meta
 from ..redaction import NOTHING_SECRET
 from ..tools.tool import ToolCaller
 from ..transports.base import Handlers, Transport
+from ..transports.lines.transport import StreamTransport
 from .feature import FeatureTable
 from .features.log_messages import log_messages
 from .features.tool_list import ToolList
@@ -81,6 +82,22 @@ class Client:
         )
 
     @property
+    def junk(self) -> tuple[str, ...]:
+        """What the server has written that is no message, its unfinished line too; empty over HTTP."""
+        transport = self._transport
+        return transport.unread_lines if isinstance(transport, StreamTransport) else ()
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether the peer has sent our own requests back."""
+        return self._inbound.is_echo
+
+    @property
+    def odd_result(self) -> Callable[[str], None]:
+        """Takes what is odd in a result, and logs it once."""
+        return self._inbound.odd_result
+
+    @property
     def stderr_tail(self) -> str:
         """See `Connection.stderr_tail`."""
         return self._transport.stderr_tail
@@ -100,7 +117,7 @@ class Client:
         self.agreed = agreed
         self._inbound.era = agreed.era
         tools = agreed.capabilities.get("tools")
-        self.tool_list.is_offered = "tools" in agreed.capabilities
+        self.tool_list.is_offered = tools is not None and tools is not False  # null is absent
         if agreed.era == "modern":
             meta = request_meta(agreed.version, self._options.client_info, self.capabilities)
             if self._options.wants_log:

@@ -49,6 +49,7 @@ class Connection:
         self.server: Server | None = client.server
         self.name: str = client.name
         self.done: trio.Event = client.done
+        self._read_result = partial(read_call_result, warn=client.odd_result)
 
     def __repr__(self) -> str:
         state = "ended" if self.done.is_set() else "open"
@@ -168,12 +169,12 @@ class Connection:
             ...     return result.content
         """
         if returns is None:
-            return await self._call(name, arguments, on_progress, meta, read_call_result)
+            return await self._call(name, arguments, on_progress, meta, self._read_result)
         # No function made here: its cells would be held by every call that waits, typed or not.
         return await self._call(name, arguments, on_progress, meta, partial(self._read_typed, decoder_of(returns)))
 
     def _read_typed(self, decode: Decode[Value], data: Undecoded) -> ToolResult | InputRequired:
-        result = read_call_result(data)
+        result = self._read_result(data)
         return result if isinstance(result, InputRequired) else read_typed(result, decode)
 
     def _call(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable
 import attrs
 import trio
 
-from ..errors import InvalidServerError
+from ..errors import InvalidServerError, ServerStartError
 from ..models.server import Server
 from ..protocol.revisions import ProtocolChoice
 from ..redaction import NOTHING_SECRET, Redactor
@@ -79,7 +79,11 @@ def _stdio_launcher(server: Server, limits: ClientLimits) -> Launcher:
 def _http_launcher(server: Server, limits: ClientLimits) -> Launcher:
     async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
         # Loads httpx, which costs more than all the rest.
-        from ..transports.streamable.transport import HttpTransport
+        try:
+            from ..transports.streamable.transport import HttpTransport
+        except OSError as error:  # as where this process has no descriptor left
+            reason = f"the modules for HTTP cannot be loaded here: {error.strerror or error}"
+            raise ServerStartError(server.name, reason) from error
 
         await trio.lowlevel.checkpoint()
         return HttpTransport(server, handlers, limits.streamable)

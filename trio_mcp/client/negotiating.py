@@ -87,8 +87,10 @@ async def negotiate(
             event = partial(answered, None)  # an answer all the same, though none that can be read
         except ServerStoppedError as error:
             lost.append(error)
-            # basic/transports, "Backward Compatibility": a 4xx says that the endpoint does not know this era.
-            is_refusal = error.status is not None and 400 <= error.status < 500
+            # basic/transports, "Backward Compatibility": a 4xx says that the endpoint does not know this era; but
+            # not one that is about the moment: too slow, too early, too many.
+            status = error.status
+            is_refusal = status is not None and 400 <= status < 500 and status not in (408, 425, 429)
             event = partial(refused, error.reason) if is_refusal else negotiation.exited
         if method == "initialize":
             # trio wakes tasks in no order: an answer to the probe in the same chunk is reported first.

@@ -28,6 +28,7 @@ from ..tools.tool import Tool
 from .client import Client
 from .connection import Connection
 from .features.log_messages import OnLog
+from .incoming.held_lines import HeldLines
 from .launching import Launcher, launcher_for
 from .limits import ClientLimits
 from .negotiating import negotiate
@@ -91,6 +92,8 @@ async def open_connection(
         on_log: a plain function `(level, logger, data)` for each log message of the server; without it they go to
             the logger `trio_mcp.server.<name>`.
         on_stderr: a plain function for each line that the server writes to stderr (a str without its end); stdio.
+            What a legacy server writes before its connection is open is about our first question more often than
+            not: such lines are passed on only where the start fails. `Connection.stderr_tail` has them all.
         limits: how long to wait, how often to try, how much to keep; None for the defaults.
 
     Raises:
@@ -275,13 +278,17 @@ async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Connecti
 async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> tuple[Client, Connection]:
     """Start, negotiate and list, within `start_timeout`. On failure everything started has been told to end."""
     starts: list[Client] = []
+    is_probed = launcher.protocol == "auto" and options.eras.recall(launcher.key) != "legacy"
+    lines = None if options.stderr is None else HeldLines(options.stderr.put, is_holding=is_probed)
     try:
         with trio.move_on_after(math.inf if launcher.start_timeout is None else launcher.start_timeout):
-            return await _negotiated(nursery, launcher, options, starts)
+            return await _negotiated(nursery, launcher, options, starts, lines)
         raise _start_error(
             launcher, f"it was not ready within {launcher.start_timeout:g} s (start_timeout)", starts
         )
     except BaseException as error:
+        if lines is not None:
+            lines.release()
         for client in starts:
             client.close_soon()
         if isinstance(error, MCPError):
@@ -290,11 +297,11 @@ async def _open(nursery: trio.Nursery, launcher: Launcher, options: Options) -> 
 
 
 async def _negotiated(
-    nursery: trio.Nursery, launcher: Launcher, options: Options, starts: list[Client]
+    nursery: trio.Nursery, launcher: Launcher, options: Options, starts: list[Client], lines: HeldLines | None
 ) -> tuple[Client, Connection]:
     eras = options.eras
     negotiation = Negotiation(launcher.protocol, eras.recall(launcher.key), restarts=launcher.restarts)
-    on_stderr = None if options.stderr is None else options.stderr.put
+    on_stderr = None if lines is None else lines.put
     while True:
         client = Client(launcher.server, launcher.name, options)
         transport = await launcher.start(client.handlers, on_stderr)
@@ -313,10 +320,14 @@ async def _negotiated(
         if not isinstance(decision, Restart):
             eras.forget(launcher.key)
             reason = decision.reason if isinstance(decision, Refused) else ""
+            if client.is_echo:
+                reason = "it sends our own requests back: this is an echo, and no MCP server"
             raise _start_error(launcher, reason, starts, lost)
     # A pinned era says nothing about what the server would rather speak.
     if launcher.key is not None and launcher.protocol == "auto":
         eras.remember(launcher.key, decision.era)
+    if lines is not None and decision.era == "modern":
+        lines.release()
     client.agree(decision)
     try:
         await client.prepare()
@@ -326,6 +337,8 @@ async def _negotiated(
         raise _start_error(launcher, "", starts, error) from error
     except MCPError as error:
         raise _start_error(launcher, f"tools/list failed: {error}", starts) from error
+    if lines is not None:
+        lines.drop()
     return client, connection
 
 
@@ -340,10 +353,14 @@ def _start_error(
         command=() if launcher.server is None else launcher.server.redacted_command,
         returncode=None if lost is None else lost.returncode,
         stderr_tail=tails[-1] if tails else "",
-        first_stderr_tail=tails[0] if len(tails) > 1 else "",
-        junk=() if lost is None else lost.junk,
+        first_stderr_tail=tails[0] if len(tails) > 1 and tails[0] != tails[-1] else "",
+        junk=(starts[-1].junk if starts else ()) if lost is None else lost.junk,
         status=None if lost is None else lost.status,
+        retry_after=None if lost is None else lost.retry_after,
         redactor=launcher.redactor,
     )
+    if lost is not None:  # what both tell is told once
+        notes = getattr(error, "__notes__", [])
+        lost.__notes__ = [note for note in getattr(lost, "__notes__", []) if note not in notes]
     error.__cause__ = lost
     return error

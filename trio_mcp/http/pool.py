@@ -7,6 +7,7 @@ meanwhile is noticed before a request is written to it, and nothing is ever sent
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -19,6 +20,9 @@ import trio
 
 from .client_connection import Http1Connection, Origin, Timeouts, raise_as, within
 from .limits import PoolLimits
+
+#: The variables that name certificates of authorities in place of the usual ones.
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
@@ -103,15 +107,16 @@ class Http1Transport(httpx.AsyncBaseTransport):
         is_secure = scheme == b"https"
 
         async def connect() -> Http1Connection:
+            context = self._tls() if is_secure else None  # before there is a stream that a failure could leave
             # Happy eyeballs: several addresses of one name are tried beside one another.
             opened = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
             plain = socket.socket(fileno=opened.socket.detach())
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
-            if not is_secure:
+            if context is None:
                 return Http1Connection(stream, stream, origin, self._limits, plain)
             tls = trio.SSLStream(
                 stream,
-                self._tls(),
+                context,
                 server_hostname=request.extensions.get("sni_hostname", name),
                 https_compatible=True,
             )
@@ -132,7 +137,14 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
     def _tls(self) -> ssl.SSLContext:
         if self._ssl_context is None:
-            self._ssl_context = httpx.create_ssl_context()
+            try:
+                self._ssl_context = httpx.create_ssl_context()
+            except OSError as error:
+                variable = next((name for name in _CERTIFICATES if os.environ.get(name)), None)
+                if variable is None:
+                    raise
+                what = f"{variable}={os.environ[variable]}"
+                raise httpx.ConnectError(f"SSL: {what} cannot be loaded: {error.strerror or error}") from error
         return self._ssl_context
 
     def _give_back(self, connection: Http1Connection) -> None:

@@ -73,8 +73,10 @@ def convert(value: Any, cls: type[T]) -> T:
     Raises:
         MismatchError: it does not fit.
     """
-    from cattrs import StructureHandlerNotFoundError
-
+    try:
+        from cattrs import StructureHandlerNotFoundError
+    except OSError as error:  # as where this process has no descriptor left
+        raise MismatchError(f"cannot be read now: {error.strerror or error}") from error
     try:
         return _converter().structure(value, cls)
     except (MismatchError, StructureHandlerNotFoundError):
@@ -139,7 +141,22 @@ def _base64(value: Any, _: Any) -> bytes:
         raise MismatchError(f"expected base64, got {json_type(value)}")
     try:
         return binascii.a2b_base64(value, strict_mode=True)
-    except ValueError as error:  # binascii.Error is one; characters outside ASCII raise it bare
+    except ValueError:  # binascii.Error is one; characters outside ASCII raise it bare
+        pass
+    # As JavaScript, Go and Python also write it, where that can mean one thing only: as a data URI, over several
+    # lines, in the alphabet for URLs, without the padding.
+    if value[:5].lower() == "data:":
+        head, _, value = value.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise MismatchError("expected base64, got a data URI without it")
+    value = "".join(value.split())
+    value = value.removesuffix("=").removesuffix("=")
+    if ("-" in value or "_" in value) and ("+" in value or "/" in value):
+        raise MismatchError("expected base64, got both of its alphabets at once")
+    value = value.replace("-", "+").replace("_", "/")
+    try:
+        return binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
+    except ValueError as error:
         raise MismatchError(f"expected base64: {error}") from None
 
 

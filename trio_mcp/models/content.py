@@ -8,13 +8,18 @@ by `ToolResult`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
 import attrs
 from attrs import field, frozen
 
+from ..redaction import bounded_line
 from .codec import MismatchError, convert, unstructure
+
+#: How much of a type of a server's, in characters, a note about a block shows.
+_SHOWN = 100
 
 
 def _is(*kinds: type) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
@@ -132,10 +137,12 @@ class UnknownBlock(_Labelled):
     """A member of `content` that this library cannot read: `raw` is its JSON value, decoded.
 
     Usually it is an object with a new type, but servers have sent plain strings too; `type` is then empty.
+    `problem` says what is wrong with a block of a known type; equality does not look at it.
     """
 
     type: str = field(validator=_a_str)
     raw: Any
+    problem: str | None = field(default=None, kw_only=True, validator=_str_or_none, eq=False, repr=False)
 
 
 Block = Text | Image | Audio | EmbeddedResource | ResourceLink | UnknownBlock
@@ -164,19 +171,40 @@ def read_block(value: Any) -> Block:
     if type(type_) is not str:
         return UnknownBlock("", value)
     fields = {name: item for name, item in value.items() if name != "type"}
+    problem = None
     try:
         if type_ == "resource":
             return _read_resource(fields)
         if type_ in _KINDS:
             return convert(fields, _KINDS[type_])
-    except MismatchError:
-        pass  # a known type whose fields are wrong: kept as unknown
+    except MismatchError as mismatch:  # a known type whose fields are wrong: kept as unknown
+        problem = f"{type_}{mismatch.path}: {mismatch.reason}"
     annotations, meta = value.get("annotations"), value.get("_meta")
     return UnknownBlock(
         type_,
         value,
         annotations=annotations if type(annotations) is dict else None,
         meta=meta if type(meta) is dict else None,
+        problem=problem,
+    )
+
+
+def unknown_text(block: UnknownBlock) -> str:
+    """An unknown block as a model is shown it: its JSON where it is no object, else a note.
+
+    >>> unknown_text(UnknownBlock("", ["a", 1]))
+    '["a", 1]'
+    >>> unknown_text(UnknownBlock("hologram", {"type": "hologram"}))
+    '[content: hologram]'
+    """
+    if type(block.raw) is not dict:
+        return json.dumps(block.raw, ensure_ascii=False)
+    if block.problem:
+        return f"[content: {bounded_line(block.problem, _SHOWN)}]"
+    return (
+        f"[content: {bounded_line(block.type, _SHOWN)}]"
+        if block.type
+        else json.dumps(block.raw, ensure_ascii=False)
     )
 
 

@@ -20,7 +20,18 @@ from ..errors import ProtocolError
 from ..protocol.messages import Undecoded, decode_json, reencode_json
 from ..redaction import bounded_line
 from .codec import json_type
-from .content import BLOCKS, Audio, Block, EmbeddedResource, Image, ResourceLink, Text, UnknownBlock, read_block
+from .content import (
+    BLOCKS,
+    Audio,
+    Block,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Text,
+    UnknownBlock,
+    read_block,
+    unknown_text,
+)
 
 #: The text of a failed tool that says nothing.
 SILENT_FAILURE = "mcp: tool returned an error"
@@ -122,7 +133,7 @@ class ToolResult:
 
     def as_text(self) -> str:
         """All in one text: the structured output's JSON where there is one, else a line for each block."""
-        if self.structured_json is not None:
+        if self.structured_json is not None and not (self.structured_json == b"null" and self.blocks):
             return self._structured_text
         return "\n".join(_alone(block) for block in self.blocks)
 
@@ -157,7 +168,7 @@ def _beside_images(block: Block) -> str:
         return f"[binary resource: {_uri(block.uri)}]" if block.text is None else block.text
     if isinstance(block, ResourceLink):
         return f"[resource link: {_uri(block.uri)}]"
-    return f"[content: {_kind(block.type)}]" if isinstance(block, UnknownBlock) else ""
+    return unknown_text(block) if isinstance(block, UnknownBlock) else ""
 
 
 def _alone(block: Block) -> str:
@@ -170,7 +181,7 @@ def _alone(block: Block) -> str:
         return f"[audio {_kind(block.mime_type)}, {len(block.data)} bytes]"
     if isinstance(block, EmbeddedResource | ResourceLink):
         return f"[resource {_uri(block.uri)}]"
-    return "[content]"
+    return "[content]" if not block.problem and type(block.raw) is dict and block.type else unknown_text(block)
 
 
 # A marker is one line, whatever a server wrote: a second line would pass for the tool's own text.
@@ -184,7 +195,9 @@ def _kind(kind: str) -> str:
 
 #: Stands for structured output that is not there.
 _ABSENT = Raw()
-_EXPECTED = {list: "an array", bool: "a boolean", dict: "an object", str: "a string"}
+_EXPECTED: dict[type, str] = {dict: "an object", str: "a string"}
+#: What servers write in the place of a boolean.
+_FLAGS: dict[Any, bool] = {0: False, 1: True, "false": False, "true": True}
 
 
 class _Wire(msgspec.Struct, gc=False):
@@ -216,8 +229,11 @@ _set_text, _set_annotations, _set_text_meta, _set_extra = _slots(Text)
 _set_blocks, _set_is_error, _set_structured_json, _set_result_meta, _set_sent = _slots(ToolResult)
 
 
-def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
+def read_call_result(data: Undecoded, warn: Callable[[str], object] | None = None) -> ToolResult | InputRequired:
     """Read the undecoded `result` of a tools/call.
+
+    A member that is null is absent, and one block or a text in the place of a list is a list of it. `warn` is told
+    of what a server should not have written.
 
     Raises:
         ProtocolError: it is no such result; the reason begins with the path.
@@ -228,13 +244,18 @@ def read_call_result(data: Undecoded) -> ToolResult | InputRequired:
     try:
         wire = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # ValidationError is a DecodeError
-        wire = _decode_widely(bytes(data))
+        wire = _decode_widely(bytes(data), warn or _ignore)
     if wire.result_type != "complete":
         return _read_input_required(bytes(data), wire.result_type)
     # Structured output may be any JSON value, null too (server/tools): presence is what counts.
     structured = wire.structured
     result = _new(ToolResult)
-    _set_blocks(result, tuple([_read_usual_block(value) for value in wire.content]))
+    blocks = tuple([_read_usual_block(value) for value in wire.content])
+    if warn is not None:
+        for block in blocks:
+            if type(block) is UnknownBlock and block.problem:
+                warn(f"a block of a result cannot be read: {block.problem}")
+    _set_blocks(result, blocks)
     _set_is_error(result, wire.is_error is True)
     # A Raw holds on to the whole line that it was cut from: copied.
     _set_structured_json(result, None if structured is _ABSENT else bytes(structured))
@@ -251,8 +272,8 @@ def read_any_result(method: str, undecoded: Undecoded) -> dict[str, Any] | Input
         return {}
     if not isinstance(result, dict):
         raise ProtocolError(f"{method} was answered with something that is no object", data)
-    kind = result.get("resultType", "complete")
-    if kind == "complete":
+    kind = result.get("resultType")
+    if kind is None or kind == "complete":
         return result
     required = read_call_result(data)  # which also refuses a kind that nobody knows
     assert isinstance(required, InputRequired)
@@ -273,7 +294,11 @@ def _read_usual_block(value: Any) -> Block:
     return read_block(value)
 
 
-def _decode_widely(data: bytes) -> _Wire:
+def _ignore(_: str) -> None:
+    """Nobody wants to be warned."""
+
+
+def _decode_widely(data: bytes, warn: Callable[[str], object]) -> _Wire:
     """The members of a result that msgspec refuses: with NaN or lone surrogates in it, from PHP, or wrong."""
     members = decode_json(data)
     if members == []:
@@ -281,10 +306,10 @@ def _decode_widely(data: bytes) -> _Wire:
     if type(members) is not dict:
         raise ProtocolError(f"result: expected an object, got {json_type(members)}", data)
     wire = _Wire(
-        content=_member(data, members, "content", list, []),
-        is_error=_member(data, members, "isError", bool, None),
-        meta=_member(data, members, "_meta", dict, None),
-        result_type=_member(data, members, "resultType", str, "complete"),
+        content=_as_list(data, members.get("content"), warn),
+        is_error=_as_flag(data, members.get("isError"), warn),
+        meta=_as_meta(members.get("_meta"), warn),
+        result_type=_member(data, members, "resultType", str) or "complete",
     )
     if "structuredContent" in members:
         try:
@@ -294,10 +319,46 @@ def _decode_widely(data: bytes) -> _Wire:
     return wire
 
 
-def _member(data: bytes, members: dict[str, Any], name: str, kind: type, absent: Any) -> Any:
-    """One member of a result. Null stands for absent where absent is None; PHP's `[]` is an empty object."""
-    value = members.get(name, absent)
-    if type(value) is kind or value is absent:
+def _as_list(data: bytes, content: Any, warn: Callable[[str], object]) -> list[Any]:
+    if content is None:
+        return []
+    if type(content) is list:
+        return content
+    # PHP writes an object for a list from which something was taken, and `{}` for an empty one of some kinds.
+    if type(content) is dict and all(key.isdecimal() for key in content):
+        warn("result.content is an object with numbers for names: read as a list")
+        return list(content.values())
+    if type(content) is dict:
+        warn("result.content is one block, and not a list: read as a list of it")
+        return [content]
+    if type(content) is str:
+        warn("result.content is a text, and not a list: read as one block of text")
+        return [{"type": "text", "text": content}]
+    raise ProtocolError(f"result.content: expected an array, got {json_type(content)}", data)
+
+
+def _as_flag(data: bytes, value: Any, warn: Callable[[str], object]) -> bool | None:
+    if value is None or type(value) is bool:
+        return value
+    if type(value) in (int, float, str) and value in _FLAGS:
+        warn(f"result.isError is {json_type(value)}, and not a boolean")
+        return _FLAGS[value]
+    raise ProtocolError(f"result.isError: expected a boolean, got {json_type(value)}", data)
+
+
+def _as_meta(value: Any, warn: Callable[[str], object]) -> dict[str, Any] | None:
+    if value is None or type(value) is dict:
+        return value
+    if value != []:
+        warn(f"result._meta is {json_type(value)}, and not an object: left out")
+        return None
+    return {}
+
+
+def _member(data: bytes, members: dict[str, Any], name: str, kind: type) -> Any:
+    """One member of a result. Null stands for absent; PHP's `[]` is an empty object."""
+    value = members.get(name)
+    if value is None or type(value) is kind:
         return value
     if kind is dict and value == []:
         return {}
@@ -309,8 +370,8 @@ def _read_input_required(data: bytes, result_type: str) -> InputRequired:
     if result_type != "input_required":
         raise ProtocolError(f"result.resultType: {result_type!r} is unknown", data)
     members = decode_json(data)
-    requests = _member(data, members, "inputRequests", dict, None)
-    state = _member(data, members, "requestState", str, None)
+    requests = _member(data, members, "inputRequests", dict)
+    state = _member(data, members, "requestState", str)
     for key, request in (requests or {}).items():
         if type(request) is not dict:
             where = f"result.inputRequests.{key}"

@@ -58,6 +58,10 @@ class LineBuffer:
                 self._rest = BytesIO()
         return lines
 
+    def begun(self, most: int) -> bytes:
+        """The beginning of a line that has not ended yet: so many bytes of it at most."""
+        return bytes(self._rest.getbuffer()[:most])
+
     def finish(self) -> bytes | None:
         """The last line, where the stream ended without a newline; None where nothing is left."""
         line = self._completed(b"").removesuffix(b"\r")

@@ -71,6 +71,7 @@ Decision = Discover | Initialize | Restart | Wait | Agreed | Refused | Died
 _WAIT = Wait()
 #: How many revisions of a peer's list stand in a reason. The reason is cut where secrets have been hidden in it.
 _REVISIONS = 20
+_KNOWN_MODERN = frozenset(MODERN_VERSIONS)
 _Stage = Literal["unsent", "open", "closed"]
 
 
@@ -99,6 +100,7 @@ class Negotiation:
         self._probe: _Stage = "unsent"
         self._handshake: _Stage = "unsent"
         self._handshake_error = ""
+        self._is_corrected = False  # `initialize` has been sent again, with a revision that the server named
         self._is_modern = False  # it said so, although no revision has been agreed on
         self._over = False
 
@@ -174,6 +176,11 @@ class Negotiation:
         supported = data.get("supported") if isinstance(data, dict) else None
         if isinstance(supported, list):
             reason += f"; the server speaks {_listed(supported)}"
+            if not self._is_corrected:  # once: the next refusal is final
+                self._is_corrected = True
+                for version in self._legacy[1:]:
+                    if version in supported:
+                        return self._initialize(version)
         return self._handshake_failed(reason)
 
     def initialize_refused(self, reason: str) -> Decision:
@@ -327,13 +334,19 @@ def _acceptable(protocol: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _offered(result: Any) -> list[str] | None:
     """The revisions that a DiscoverResult lists; None when this is no DiscoverResult."""
-    if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
+    if not isinstance(result, dict) or result.get("resultType") not in (None, "complete"):
         return None
     versions = result.get("supportedVersions")
-    if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
+    if isinstance(versions, str):  # one for a list
+        versions = [versions]
+    if not isinstance(versions, list):
         return None
+    # An odd member costs itself.
+    found = [version for version in versions if isinstance(version, str)]
+    # To name a modern revision is to be modern; without one, only the whole form tells.
     capabilities = result.get("capabilities")
-    return versions if isinstance(capabilities, dict) or capabilities == [] else None
+    is_whole = len(found) == len(versions) and (isinstance(capabilities, dict) or capabilities == [])
+    return found if is_whole or not _KNOWN_MODERN.isdisjoint(found) else None
 
 
 def _modern_server_info(result: dict[str, Any]) -> Any:

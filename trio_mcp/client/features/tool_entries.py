@@ -57,13 +57,11 @@ async def list_entries(
     for _ in range(max_pages):
         page = await list_page(b"" if cursor is None else b'"cursor":' + encode_any(cursor))
         try:
-            found, next_cursor = _read_page(page)
+            found, next_cursor = _read_page(page, warnings.append)
         except ProtocolError as error:
             error.redact(redactor)
             raise
-        if found is None:
-            warnings.append("tools/list: a page without a list of tools was read as empty")
-        entries += found or ()
+        entries += found
         if len(entries) > max_entries:
             warnings.append(f"tools/list: more than {max_entries} tools; the rest was left out")
             del entries[max_entries:]
@@ -143,24 +141,31 @@ def choose_tools(
     return tuple(tools.values()), tuple(warnings)
 
 
-def _read_page(data: bytes) -> tuple[list[bytes] | None, Any]:
-    """The entries of a page (None where it has none) and its cursor."""
+def _read_page(data: bytes, warn: Callable[[str], object]) -> tuple[list[bytes], Any]:
+    """The entries of a page, and its cursor."""
     try:
         page = _decode_page(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_page_widely(data)
+        return _read_page_widely(data, warn)
     return [bytes(entry) for entry in page.tools], page.next_cursor  # copies: a Raw holds the whole page
 
 
-def _read_page_widely(data: bytes) -> tuple[list[bytes] | None, Any]:
+def _read_page_widely(data: bytes, warn: Callable[[str], object]) -> tuple[list[bytes], Any]:
     page = decode_json(data)
     if page == []:  # PHP has one literal for an empty list and an empty object
         page = {}
     if not isinstance(page, dict):
         raise ProtocolError("tools/list was answered with something that is no object", data)
     tools = page.get("tools")
-    if tools is None:
-        return None, page.get("nextCursor")
-    if not isinstance(tools, list):
+    if isinstance(tools, dict) and "name" in tools:
+        warn("tools/list: tools is one tool, and not a list: read as a list of it")
+        tools = [tools]
+    elif isinstance(tools, dict) and tools:  # PHP writes one for a list from which something was taken
+        warn("tools/list: tools is an object, and not a list: its values were read")
+        tools = list(tools.values())
+    elif tools is None or tools == {}:
+        warn("tools/list: a page without a list of tools was read as empty")
+        tools = []
+    elif not isinstance(tools, list):
         raise ProtocolError("tools/list: tools is no list", data)
     return [reencode_json(tool) for tool in tools], page.get("nextCursor")

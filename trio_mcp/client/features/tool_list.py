@@ -104,6 +104,7 @@ class ToolList:
     async def refresh(self) -> None:
         """List the tools again, every page; see `Connection.refresh_tools`."""
         if not self.is_offered:
+            self.warnings = self._not_declared()
             await trio.lowlevel.checkpoint()
             return
         async with self._listing:
@@ -118,12 +119,21 @@ class ToolList:
     async def list_specs(self) -> tuple[ToolSpec | SkippedToolError, ...]:
         """List the tools and keep nothing; see `Connection.list_specs`."""
         if not self.is_offered:
+            for warning in self._not_declared():
+                logger.warning('server "%s": %s', self._server_name, warning)
             await trio.lowlevel.checkpoint()
             return ()
         listed = await self._list()
         for warning in listed.warnings:
             logger.warning('server "%s": %s', self._server_name, warning)
         return await self._judge(listed)
+
+    def _not_declared(self) -> tuple[str, ...]:
+        """Warnings about a server that declares no tools: its list is never asked for, though it may have one."""
+        if self.wanted is not None and not self.wanted:
+            return ()
+        missing = [f'tool "{name}" is not offered by the server' for name in sorted(self.wanted or ())]
+        return ("the server declares no tools in its capabilities, so that none were listed", *missing)
 
     async def _refresh(self) -> None:
         noticed = self.changes.noticed

@@ -37,6 +37,10 @@ _UNUSED = frozenset(
 )
 
 
+#: Requests that only clients make.
+_OURS = ("server/discover", "initialize")
+
+
 class _Progress(msgspec.Struct):
     progress: float
     total: float | None = None
@@ -62,6 +66,8 @@ class Inbound:
         redactor: Redactor,
     ) -> None:
         self.era = ""
+        #: The peer has sent a request that only clients make: our own.
+        self.is_echo = False
         self._server_name = server_name
         self._notifications = notifications
         self._answer = answer
@@ -74,18 +80,20 @@ class Inbound:
         handler = self._notifications.get(method)
         if handler is None:
             if method not in _UNUSED:
-                self._warn_once("unknown", f"the notification {self._shown(method)} is unknown and was dropped")
+                self.warn_once("unknown", f"the notification {self._shown(method)} is unknown and was dropped")
             return
         try:
             handler(params)
         except ProtocolError as error:
-            self._warn_once(method, error.reason)
+            self.warn_once(method, error.reason)
 
     def asked(self, id_: Id, method: str, params: bytes) -> None:
         """A question of the server."""
+        if method in _OURS:
+            self.is_echo = True
         # basic, 2026-07-28: servers send no requests. There is no answer that such a server could expect.
         if self.era == "modern":
-            self._warn_once(
+            self.warn_once(
                 "request", f"the request {self._shown(method)} is not for a server to send: not answered"
             )
         # basic/utilities/ping: "The receiver MUST respond promptly with an empty response"
@@ -106,7 +114,7 @@ class Inbound:
             try:
                 found = _decode_progress(params)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self._warn_once("notifications/progress", "progress that cannot be read was dropped")
+                self.warn_once("notifications/progress", "progress that cannot be read was dropped")
                 return
             pending: object = on_progress(found.progress, found.total, found.message)
             if not isawaitable(pending):
@@ -120,7 +128,12 @@ class Inbound:
     def _shown(self, method: str) -> str:
         return f"'{bounded_line(self._redactor(method), METHOD_SHOWN)}'"
 
-    def _warn_once(self, kind: str, text: str) -> None:
+    def odd_result(self, text: str) -> None:
+        """A result has something in it that a server should not have written."""
+        self.warn_once(text.partition(":")[0], text)
+
+    def warn_once(self, kind: str, text: str) -> None:
+        """Log one warning of a kind, however often it happens."""
         if kind not in self._warned_of:
             self._warned_of.add(kind)
             logger.warning('server "%s": %s', self._server_name, self._redactor(text))

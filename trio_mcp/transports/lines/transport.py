@@ -81,6 +81,7 @@ class StreamTransport:
         self._closing = False  # `close` was called, or it has ended: no new requests
         self._ended = False
         self._error: MCPError | None = None  # why it ended, where `close` was not the reason
+        self._buffer = LineBuffer(self._limits.max_line)
         self._bytes_in = 0
         self._skipped = 0
         self._warned_of: set[str] = set()
@@ -188,6 +189,16 @@ class StreamTransport:
         """A bare stream has no stderr."""
         return ""
 
+    @property
+    def unread_lines(self) -> tuple[str, ...]:
+        """The samples, and the beginning of a line that has not ended: a question, where somebody is to answer."""
+        rest = self._sample(self._buffer.begun(self._limits.sample_length * 4))
+        return (*self.samples, rest) if rest.strip() else tuple(self.samples)
+
+    def _sample(self, data: bytes) -> str:
+        length = self._limits.sample_length
+        return self._redactor(data[: length * 4].decode("utf-8", errors="replace"))[:length]
+
     def _hand_over(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
         if self._ended:
             return
@@ -232,7 +243,7 @@ class StreamTransport:
     @trio.lowlevel.enable_ki_protection
     async def read(self) -> None:
         """Read until the stream ends, and deliver each message. What the end means is decided by `run`."""
-        buffer = LineBuffer(self._limits.max_line)
+        buffer = self._buffer
         try:
             while chunk := await self._receive.receive_some(CHUNK):
                 self._bytes_in += len(chunk)
@@ -363,8 +374,7 @@ class StreamTransport:
         if self._handlers.on_invalid is not None:
             self._handlers.on_invalid(data)
             return
-        length = self._limits.sample_length
-        sample = self._redactor(data[: length * 4].decode("utf-8", errors="replace"))[:length]
+        sample = self._sample(data)
         if len(self.samples) < self._limits.samples:
             self.samples.append(sample)
         self.warn_once("invalid lines", f"a line that is no message was skipped: {sample!r}")

@@ -168,7 +168,8 @@ async def start_process(command: str, args: Sequence[str], env: Mapping[str, str
             our_out, child_out = _pipe(on_failure)
             our_err, child_err = _pipe(on_failure)
         except OSError as error:
-            raise CannotStart(f"no pipes for its standard streams: {error.strerror}") from error
+            what = "this process has no pipes left for its standard streams"
+            raise CannotStart(f"{what}: {error.strerror}") from error
 
         def spawn() -> subprocess.Popen[bytes]:
             # Our ends of the pipes are close-on-exec: no other child holds them open, so that a server

@@ -6,19 +6,18 @@ Knows nothing of JSON-RPC or sessions.
 from __future__ import annotations
 
 import base64
-import ssl
-import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 
 import httpx
 
 from ...errors import AuthError, ExchangeError, InvalidServerError
-from ...http.pool import Http1Transport
 from ...models.server import Server, check_headers
 from ...protocol.headers import parse_challenges
 from ...redaction import secrets_of_headers
+from .cookies import Cookies
 from .limits import StreamableLimits
+from .proxy import Way, way_to
 from .reply import Reply, exchange_error, shown, status_text
 
 #: Seconds to connect. There is no other timeout: how long an answer may take is the caller's business.
@@ -33,7 +32,8 @@ class Endpoint:
         self._server = server
         self._limits = limits
         self._url = _parsed(server.url)
-        self._transport = server.http_transport or default_transport(self._url, server.ssl_context)
+        self._way = Way(server.http_transport) if server.http_transport else way_to(self._url, server.ssl_context)
+        self._transport = self._way.transport
         self._owns_transport = server.http_transport is None
         constant = {"host": self._url.netloc.decode("ascii"), "user-agent": "trio_mcp"}
         if server.bearer_token is not None:
@@ -44,6 +44,9 @@ class Endpoint:
         if isinstance(server.headers, Mapping):
             constant.update(_lowered(server.headers))
         self._constant = dict(_encoded(constant))
+        #: Somebody else's code may look at the body, which httpx allows once it is marked as read.
+        self._is_looked_at = server.http_transport is not None or server.auth is not None
+        self._cookies: Cookies | None = None
 
     async def send(self, method: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
         """One exchange.
@@ -63,10 +66,15 @@ class Endpoint:
         url, status = self._url, None
         for _ in range(self._limits.max_redirects + 1):
             stream = httpx.ByteStream(body or b"")
-            request = httpx.Request(method, url, headers=fields, stream=stream, extensions={"timeout": TIMEOUTS})
+            sent = fields if self._cookies is None else self._with_cookies(fields, self._cookies, url)
+            request = httpx.Request(method, url, headers=sent, stream=stream, extensions={"timeout": TIMEOUTS})
+            if self._is_looked_at:
+                request.read()
             response = await self._attempt(request)
             if isinstance(response, httpx.HTTPError):  # raised here, so that it is no context of ours
-                raise exchange_error(self._server, response)
+                raise exchange_error(self._server, response, self._way.proxy)
+            if "set-cookie" in response.headers:
+                self._keep_cookies(response, url)
             if response.status_code < 300 or not response.has_redirect_location:
                 return await self._judged(response)
             status, location = response.status_code, response.headers["location"]
@@ -78,6 +86,22 @@ class Endpoint:
         """Close every connection of ours."""
         if self._owns_transport:
             await self._transport.aclose()
+
+    def _keep_cookies(self, response: httpx.Response, url: httpx.URL) -> None:
+        if self._cookies is None:
+            self._cookies = Cookies(url.raw_host.decode("ascii"), is_secure=url.scheme == "https")
+        self._server.redactor.learn(self._cookies.learn(response.headers.get_list("set-cookie"), url.path))
+
+    def _with_cookies(
+        self, fields: list[tuple[bytes, bytes]], cookies: Cookies, url: httpx.URL
+    ) -> list[tuple[bytes, bytes]]:
+        """The fields, with the cookies of the connection behind those that the program gives."""
+        kept = cookies.header(url.path)
+        if kept is None:
+            return fields
+        given = [value.decode() for name, value in fields if name == b"cookie"]
+        others = [field for field in fields if field[0] != b"cookie"]
+        return [*others, (b"cookie", "; ".join([*given, kept]).encode())]
 
     async def _judged(self, response: httpx.Response) -> Reply:
         reply = Reply(response, self._server, self._limits)
@@ -131,20 +155,6 @@ class Endpoint:
             reason = f"redirects to another origin, {where}, which is not followed"
             raise ExchangeError(name, shown(self._server, reason), status=status)
         return target
-
-
-def default_transport(url: httpx.URL, ssl_context: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
-    """The transport to this URL: ours, or httpx's where the environment names a proxy for it."""
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy and not urllib.request.proxy_bypass(url.raw_host.decode("ascii")):
-        # Without limits: a call must not wait for a hundred others to end.
-        return httpx.AsyncHTTPTransport(
-            verify=True if ssl_context is None else ssl_context,
-            proxy=proxy if "://" in proxy else f"http://{proxy}",
-            limits=httpx.Limits(),
-        )
-    return Http1Transport(ssl_context)
 
 
 def _parsed(url: str) -> httpx.URL:

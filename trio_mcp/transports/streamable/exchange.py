@@ -140,9 +140,9 @@ class Exchange:
             if message.error_bytes is not None and self._is_answered_by(message):
                 error = read_error(message.error_bytes)
                 if isinstance(error, RequestError):
+                    error.status, error.retry_after = reply.status, reply.retry_after
                     return error
-        reason = f"answered with {status_text(reply.status)}"
-        return ExchangeError(self._server, reason, status=reply.status)
+        return reply.failure(f"answered with {status_text(reply.status)}")
 
     async def _take(self, message: Line) -> None:
         if message.method != PROGRESS:

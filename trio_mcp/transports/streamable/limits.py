@@ -17,6 +17,11 @@ class StreamableLimits:
 
     #: Bytes of one body or one event. An answer has to be in memory as a whole, as a line of a stdio server has.
     max_message: int = MAX_LINE
+    #: Answers to requests of a legacy server: so many are posted at once, so many (and bytes of them) may wait. A
+    #: server that asks faster than it takes answers never stops, and the connection ends.
+    answers_at_once: int = 4
+    max_answers: int = 1000
+    max_answer_bytes: int = 16 * 1024 * 1024
     #: Redirects that one request follows, each within the origin.
     max_redirects: int = 5
     #: The body of a refusal is read for the error in it: so many bytes, for so many seconds.

@@ -5,9 +5,13 @@ Every failure on the way becomes an `ExchangeError` here. Knows nothing of reque
 
 from __future__ import annotations
 
+import errno
 import http
+import os
+import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
@@ -59,6 +63,18 @@ class Reply:
         value: str | None = self._response.headers.get(name)
         return value
 
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds of Retry-After, which also may be a date (RFC 9110); None without one that can be read."""
+        value = (self.header("retry-after") or "").strip()
+        if value.isdecimal() and len(value) < 10:
+            return float(value)
+        try:
+            then = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        return max(0.0, then.timestamp() - time.time())
+
     async def next_chunk(self) -> bytes | None:
         """The next part of the body, decoded by its content-encoding; None at its end.
 
@@ -76,7 +92,7 @@ class Reply:
             if chunk is not None:
                 self.bytes_in += len(chunk)
             return chunk
-        raise exchange_error(self._server, failure, self.status)
+        raise exchange_error(self._server, failure, status=self.status)
 
     async def read(self, maximum: int | None = None) -> bytes:
         """The whole body, up to `max_message` bytes where nothing else is said.
@@ -94,7 +110,9 @@ class Reply:
 
     def failure(self, reason: str) -> ExchangeError:
         """The error that this reply means to its caller."""
-        return ExchangeError(self._server.name, shown(self._server, reason), status=self.status)
+        return ExchangeError(
+            self._server.name, shown(self._server, reason), status=self.status, retry_after=self.retry_after
+        )
 
     @trio.lowlevel.enable_ki_protection
     async def linger(self, on_chunk: Callable[[bytes], None] | None = None) -> None:
@@ -120,6 +138,11 @@ class Reply:
             await self._response.aclose()
 
 
+def is_passing(status: int | None) -> bool:
+    """Whether a status tells of a trouble that may pass: it says nothing of what the server speaks."""
+    return status is not None and (status in (408, 425, 429) or status >= 500)
+
+
 def status_text(status: int) -> str:
     """A status in words.
 
@@ -142,14 +165,23 @@ _WORDS: dict[type[httpx.HTTPError], str] = {
 }
 
 
-def exchange_error(server: Server, error: httpx.HTTPError, status: int | None = None) -> ExchangeError:
-    """The error of an exchange that httpx could not make: one line, with its cause where that shows no secret."""
+def exchange_error(
+    server: Server, error: httpx.HTTPError, proxy: str = "", *, status: int | None = None
+) -> ExchangeError:
+    """The error of an exchange that httpx could not make: one line, with its cause where that shows no secret.
+
+    `proxy` names the proxy that it went through.
+    """
     if isinstance(error, httpx.LocalProtocolError):  # its text may show a header's value
         return ExchangeError(server.name, "the request is no legal HTTP", status=status)
     what = next((text for kind, text in _WORDS.items() if isinstance(error, kind)), type(error).__name__)
     if "CERTIFICATE" in str(error) or "SSL" in str(error):
         what = "TLS failed"
+    elif os.strerror(errno.EMFILE) in str(error):
+        what = "this process has reached its own limit of open files (ulimit -n), and no connection could be made"
     reason = f"{what}: {error}" if str(error) else what
+    if proxy and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+        reason = f"{proxy}: {reason}"
     failure = ExchangeError(server.name, shown(server, reason), status=status)
     # A server may have repeated a secret in what broke HTTP, and somebody's transport may show a header.
     told = "".join(traceback.format_exception(error))

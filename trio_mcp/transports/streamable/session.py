@@ -16,7 +16,7 @@ from ...protocol.sse import EventBuffer
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Exchange
 from .limits import StreamableLimits
-from .reply import Reply, status_text
+from .reply import Reply, is_passing, status_text
 
 logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
@@ -113,7 +113,7 @@ class Session:
 
     @trio.lowlevel.enable_ki_protection
     async def _listen(self, scope: trio.CancelScope, ready: trio.Event) -> None:
-        """Read the stream of the server's own messages. Any refusal means that the server has no such stream."""
+        """Read the stream of the server's own messages. A refusal that does not pass says that there is none."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._be_patient, ready)
@@ -133,10 +133,15 @@ class Session:
             buffer = self._buffer(buffer.last_event_id, buffer.retry)
             try:
                 async with await self._wire.send("GET", headers) as reply:
-                    if reply.status != 200 or reply.media_type != EVENTS:
+                    if is_passing(reply.status):  # tried again, slower and slower
+                        ready.set()
+                        if reply.retry_after is not None:
+                            buffer.retry = reply.retry_after
+                    elif reply.status != 200 or reply.media_type != EVENTS:
                         return
-                    ready.set()
-                    await self._make_exchange().read_events(reply, buffer)
+                    else:
+                        ready.set()
+                        await self._make_exchange().read_events(reply, buffer)
             except ServerStoppedError as error:
                 if buffer.overflowed or (error.status is not None and error.status != 200):
                     return  # a redirect that is not followed

@@ -7,6 +7,7 @@ the meaning of a reply in exchange.py, its bytes in reply.py, and sending in end
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -14,7 +15,16 @@ import trio
 
 from ...errors import ExchangeError, MCPError, RequestError, ServerStoppedError, renewed
 from ...models.server import Server
-from ...protocol.messages import Encoded, Id, Line, answer_line, encode_json, notification_line, request_line
+from ...protocol.messages import (
+    METHOD_NOT_FOUND,
+    Encoded,
+    Id,
+    Line,
+    answer_line,
+    encode_json,
+    notification_line,
+    request_line,
+)
 from ...protocol.pending import PendingTable
 from ...protocol.revisions import LEGACY_VERSIONS
 from ...protocol.sse import EventBuffer
@@ -22,11 +32,13 @@ from ..base import FLUSH_GRACE, NO_HEADERS, Handlers, OnRawProgress, SessionLost
 from .endpoint import Endpoint
 from .exchange import EVENTS, JSON, Counts, Exchange
 from .limits import StreamableLimits
-from .reply import Reply, status_text
+from .reply import LONGEST_REASON, Reply, is_passing, status_text
 from .session import Session
 
 logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
+#: The requests whose answers tell what a server speaks.
+_OPENING = ("server/discover", "initialize")
 _POST = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}"}
 
 
@@ -44,6 +56,9 @@ class HttpTransport:
         self._pending: PendingTable[Exchange] = PendingTable()
         self._nursery: trio.Nursery
         self._posting = 0
+        self._answers: deque[bytes] = deque()  # that no task posts yet
+        self._answers_size = 0
+        self._posters = 0
         self._left = trio.lowlevel.ParkingLot()
         self._closing = trio.Event()
         self._ended = False
@@ -77,6 +92,8 @@ class HttpTransport:
             with exchange.scope:
                 try:
                     await self._perform(exchange, method, params, headers)
+                except RequestError as error:
+                    raise self._told(method, error) from None
                 except BaseException as error:
                     # basic/transports, 2025-11-25: "Disconnection SHOULD NOT be interpreted as the client
                     # cancelling its request". In the modern era it is: the response has been closed.
@@ -102,8 +119,21 @@ class HttpTransport:
         self._post_soon(notification_line(method, params), then)
 
     def respond(self, id: Id | None, answer: bytes | RequestError) -> None:  # noqa: A002 - the protocol's word
-        """Post an answer to a question of the server, in a task of the transport."""
-        self._post_soon(answer_line(id, answer))
+        """Post an answer to a request of the server, by one of few tasks of the transport."""
+        if self._ended or self._lost is not None:
+            return
+        line = answer_line(id, answer)
+        limits = self._limits
+        if len(self._answers) >= limits.max_answers or self._answers_size + len(line) > limits.max_answer_bytes:
+            self._forget_answers()
+            self._lose("sends more requests than it takes answers to", None)
+            return
+        self._answers.append(line)
+        self._answers_size += len(line)
+        self._posting += 1
+        if self._posters < limits.answers_at_once:
+            self._posters += 1
+            self._nursery.start_soon(self._post_answers)
 
     def negotiated(self, version: str) -> None:
         """Legacy requests bear the revision from now on; modern ones do so by their own headers."""
@@ -199,13 +229,24 @@ class HttpTransport:
         if rest is not None:
             await self._session.resume(exchange, rest)
 
+    def _told(self, method: str, error: RequestError) -> RequestError | ExchangeError:
+        """The error of a refused request. While opening, a status that may pass says nothing of the revision."""
+        names_revisions = isinstance(error.data, dict) and "supported" in error.data
+        is_word = method not in _OPENING or error.code == METHOD_NOT_FOUND or names_revisions
+        if is_word or error.status is None or not is_passing(error.status):
+            return error
+        said = self._redactor(error.message)[:LONGEST_REASON]
+        reason = f"answered with {status_text(error.status)}: {said}"
+        return ExchangeError(self._name, reason, status=error.status, retry_after=error.retry_after)
+
     async def _initialize(self, exchange: Exchange, body: bytes) -> None:
         try:
             if await self._post(exchange, _POST, body, self._session.offer) is not None:
                 raise ExchangeError(self._name, "the response ended before the answer", status=200)
         except (ServerStoppedError, RequestError) as error:
             # 2025-11-25, "Backwards Compatibility": a GET tells whether this is the transport of 2024-11-05.
-            refused = isinstance(error, RequestError) or error.status in (400, 404, 405)
+            is_word = isinstance(error, RequestError) and not is_passing(error.status)
+            refused = is_word or error.status in (400, 404, 405)
             if refused and await self._is_deprecated():
                 reason = "speaks the deprecated HTTP+SSE transport of 2024-11-05, which is not supported"
                 status = None if isinstance(error, RequestError) else error.status
@@ -298,6 +339,22 @@ class HttpTransport:
             self._posting += 1
             self._bytes_out += len(line)
             self._nursery.start_soon(self._post_line, line, then)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _post_answers(self) -> None:
+        try:
+            while self._answers:
+                line = self._answers.popleft()
+                self._answers_size -= len(line)
+                self._bytes_out += len(line)
+                await self._post_line(line, None)
+        finally:
+            self._posters -= 1
+
+    def _forget_answers(self) -> None:
+        self._posting -= len(self._answers)
+        self._answers.clear()
+        self._answers_size = 0
 
     @trio.lowlevel.enable_ki_protection
     async def _post_line(self, line: bytes, then: Callable[[], None] | None) -> None:
