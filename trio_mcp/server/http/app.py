@@ -170,8 +170,9 @@ class HttpApp:
             raise Refusal(405, b"only POST is served here", [(b"allow", b"POST")])
 
     async def _post(self, request: HttpRequest, principal: Any) -> None:
-        media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-        if media_type.encode("latin-1") != JSON:  # keeps out the forms of web pages, too
+        # A browser sends any other type, and none at all, for a page of any site without asking the server first.
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type.encode("latin-1") != JSON:
             raise Refusal(415, b"a message is application/json")
         messages, is_batch = read_post(await request.read_body(), self._features, self._limits)
         if not is_modern(request, messages[0].params):
