@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 from collections.abc import Mapping
 from typing import Any
@@ -407,6 +408,25 @@ async def test_only_the_one_path_and_the_methods_it_has(method: str, path: str, 
         assert reply.status == status
         if status == 405:
             assert reply.headers["allow"] == "POST"
+
+
+@pytest.mark.table(
+    "coding", ["gzip", "GZIP", "br", "deflate", "zstd", "x-unknown", "gzip, identity", ""], ids=repr
+)
+async def test_a_body_with_a_content_encoding_is_415_whatever_its_bytes_are(coding: str) -> None:
+    ran: list[str] = []
+
+    async def run() -> None:
+        ran.append("")
+
+    async with serving(run) as served:
+        line = await served.connect()
+        plain = await line.modern("tools/call", name="run", arguments={}, headers={"content_encoding": coding})
+        packed = await line.ask("POST", gzip.compress(b"{}"), content_encoding=coding)
+        for reply in (plain, packed):
+            assert (reply.status, reply.headers["accept-encoding"]) == (415, "identity")
+        assert ran == []
+        assert await status(line, content_encoding="identity") == 200
 
 
 async def test_forms_of_web_pages_are_refused() -> None:
