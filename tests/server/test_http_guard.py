@@ -46,7 +46,10 @@ async def test_no_web_page_may_send_that_is_not_listed_wherever_the_server_liste
         line = await served.connect()
         for origin in origins:
             assert await status(line, origin=origin) == 403, origin
-    options = {"allowed_hosts": ["*"], "allowed_origins": ["http://localhost:3000", "https://app.example.com/"]}
+    options: dict[str, Any] = {
+        "allowed_hosts": ["*"],
+        "allowed_origins": ["http://localhost:3000", "https://app.example.com/"],
+    }
     async with serving(echo, host=host, **options) as served:
         line = await served.connect()
         for origin in ("http://localhost:3000", "https://APP.example.com"):

@@ -58,7 +58,7 @@ FAILING: list[Callable[..., Any]] = [
 ]
 
 
-async def texts(server: ToolServer, era: str, **calls: Any) -> list[str]:
+async def texts(server: ToolServer, era: Any, **calls: Any) -> list[str]:
     with trio.fail_after(10):
         async with open_memory_connection(server, protocol=era) as connection:
             results = [await connection.call_tool(name, arguments) for name, arguments in calls.items()]
@@ -71,13 +71,19 @@ async def test_of_what_a_tool_raises_clients_read_one_fixed_text_and_the_log_the
     era: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = ToolServer("s", mask_errors=True)
-    server.add_tools(*map(tool, FAILING))
+    server.add_tools(*(tool(function) for function in FAILING))
     names = {function.__name__: None for function in FAILING}
     assert await texts(server, era, **names) == [MASKED] * len(FAILING)
     told = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(told) == len(FAILING)
     assert all(record.exc_info for record in told)
     assert caplog.text.count(SECRET) >= len(FAILING)
+
+
+async def test_what_the_validator_of_a_users_class_raises_is_masked() -> None:
+    server = ToolServer("s", mask_errors=True)
+    server.add_tools(tool(validator))
+    assert await texts(server, "modern", validator={"picky": {"name": "x"}}) == [MASKED]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -96,7 +102,7 @@ async def test_what_is_meant_for_the_model_is_read_all_the_same(era: str) -> Non
         raise AssertionError
 
     server = ToolServer("s", mask_errors=True)
-    server.add_tools(*map(tool, (chosen, in_a_group, own, typed)))
+    server.add_tools(tool(chosen), tool(in_a_group), tool(own), tool(typed))
     found = await texts(server, era, chosen=None, in_a_group=None, own=None, typed={"count": "x"})
     assert found[:3] == ["there are no pears", "there are no pears", "sold out"]
     assert found[3].startswith('arguments for "typed": ')

@@ -30,7 +30,13 @@ logger = logging.getLogger("trio_mcp.tools")
 #: Plain functions that run at once. Their own limiter: trio's default one would stall the start of processes.
 THREADS = 40
 
-_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("trio_mcp tool threads")
+#: Threads of plain functions in all, those among them that nobody waits for any more. A function whose call was
+#: cancelled goes on: it must not keep others from running, and a client that cancels must not start ever more.
+ALL_THREADS = 10 * THREADS
+
+_limiters: trio.lowlevel.RunVar[tuple[trio.CapacityLimiter, trio.CapacityLimiter]] = trio.lowlevel.RunVar(
+    "trio_mcp tool threads"
+)
 
 
 @frozen
@@ -110,11 +116,19 @@ class FunctionRun:
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
     try:
-        limiter = _limiter.get()
+        awaited, in_all = _limiters.get()
     except LookupError:
-        limiter = trio.CapacityLimiter(THREADS)
-        _limiter.set(limiter)
-    (value,) = await trio.to_thread.run_sync(partial(_boxed, call), limiter=limiter, abandon_on_cancel=True)
+        awaited, in_all = trio.CapacityLimiter(THREADS), trio.CapacityLimiter(ALL_THREADS)
+        _limiters.set((awaited, in_all))
+    caller = object()  # not the task: it may call a tool within a tool
+    try:
+        awaited.acquire_on_behalf_of_nowait(caller)
+    except trio.WouldBlock:
+        await awaited.acquire_on_behalf_of(caller)
+    try:
+        (value,) = await trio.to_thread.run_sync(partial(_boxed, call), limiter=in_all, abandon_on_cancel=True)
+    finally:  # also when it was abandoned
+        awaited.release_on_behalf_of(caller)
     return await value if isinstance(value, Awaitable) else value
 
 
