@@ -81,7 +81,7 @@ async def _run(tool: Tool, request: Request[CallParams], call: LegacyCall | Mode
     result = await _result_of(tool, request.params, call)
     if request.server.mask_errors and result.is_error:
         result = masked(result, tool.name)
-    return encode_result(result, request.era, request.server)
+    return encode_result(result, request.era, request.server, tool.spec)
 
 
 async def _result_of(tool: Tool, params: CallParams, call: CallContext) -> ToolResult:
