@@ -108,7 +108,8 @@ async def test_schemas_and_arguments_pass_byte_for_byte(era: Era) -> None:
         assert listed["typeless"].title == "No type"
         assert listed["typeless"].spec.raw["x-unknown"] == {"kept": 1}
         output = listed["numbers"].spec.output_schema_json
-        assert output == (verbatim_server.ARRAY.encode() if era == "modern" else None)
+        wrapped = f'{{"type":"object","properties":{{"result":{verbatim_server.ARRAY}}},"required":["result"]}}'
+        assert output == (verbatim_server.ARRAY if era == "modern" else wrapped).encode()
         echoed = await client.call_tool("mcp__verbatim__echo", arguments)
         assert echoed.content.encode() == arguments
 
@@ -127,7 +128,7 @@ async def test_images_structure_errors_and_meta_pass_unchanged(era: Era, name: s
             del got["_meta"]["io.modelcontextprotocol/serverInfo"]
             sent.setdefault("_meta", {})
         elif name == "numbers":  # to legacy clients structured output is an object
-            del sent["structuredContent"]
+            sent["structuredContent"] = {"result": sent["structuredContent"]}
         assert got == sent
         if name == "rich":
             assert result.structured_json == b'{"z": 1.10,"a":{"big":123456789012345678901234567890}}'

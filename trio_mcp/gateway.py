@@ -61,6 +61,7 @@ async def open_gateway(
     version: str = __version__,
     instructions: str | None = None,
     on_stderr: OnStderr | None = None,
+    mask_errors: bool = False,
     limits: GatewayLimits | None = None,
 ) -> AsyncIterator[ToolServer]:
     """Publish the tools of many servers as one `ToolServer`.
@@ -83,6 +84,8 @@ async def open_gateway(
         version: of the gateway, likewise.
         instructions: what models are told about the gateway as a whole.
         on_stderr: a plain function `(server name, line)` for each line that a server writes to stderr.
+        mask_errors: as in `ToolServer`: clients are not told why a server could not carry out a call. What a
+            server says of a failure itself passes through.
         limits: how long to wait, how often to try; None for the defaults.
 
     Raises:
@@ -95,7 +98,7 @@ async def open_gateway(
         ...     async with open_gateway(load_servers("mcp.json").servers) as gateway:
         ...         await serve_stdio(gateway)
     """
-    gateway = ToolServer(name, version=version, instructions=instructions)
+    gateway = ToolServer(name, version=version, instructions=instructions, mask_errors=mask_errors)
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
     limits = GatewayLimits() if limits is None else limits

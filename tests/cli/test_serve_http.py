@@ -132,6 +132,33 @@ def test_an_address_that_is_none_is_one_line_and_exit_code_2(
     assert err.startswith("trio-mcp: --http takes [HOST:]PORT, such as 8000 or 0.0.0.0:8000, got ")
 
 
+@pytest.mark.parametrize(
+    "command", [["serve", TARGET], ["gateway", "--config", "absent.json"]], ids=lambda it: it[0]
+)
+def test_an_address_for_the_network_takes_the_names_of_the_server(
+    command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run([*command, "--http", "0.0.0.0:0"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("trio-mcp: --http 0.0.0.0:0: everybody in the network can call the tools there; ")
+    assert "--allowed-host NAME" in err
+    assert app.run([*command, "--http", "0.0.0.0:0", "--allowed-host", "http://x"]) == 2
+    assert "--allowed-host: expected a host" in capfd.readouterr().err
+    assert app.run([*command, "--allowed-host", "x.example"]) == 2
+    assert "--allowed-host needs --http" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_names_that_are_allowed_are_served_and_no_others() -> None:
+    names = ["--allowed-host", "a.example", "--allowed-host", "127.0.0.1"]
+    with served("--http", "0.0.0.0:0", *names) as (_, port):
+        assert call(port, "echo", arguments={"text": "hi"})["result"]["content"][0]["text"] == "hi"
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+            connection.request("GET", "/mcp", headers={"Host": "b.example"})
+            assert connection.getresponse().status == 403
+
+
 def test_an_address_that_is_taken_is_one_line_and_exit_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

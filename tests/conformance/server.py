@@ -304,4 +304,7 @@ server.add_tools(
 
 
 if __name__ == "__main__":
-    trio.run(partial(serve_http, server, host="localhost", port=int(sys.argv[1])))
+    port = int(sys.argv[1])
+    # The suite sends the origin of a local page, and expects it to be let in.
+    origins = [f"http://{name}:{port}" for name in ("localhost", "127.0.0.1")]
+    trio.run(partial(serve_http, server, host="localhost", port=port, allowed_origins=origins))

@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.exposing import raw, said, text_of
+from tests.exposing import ERAS, raw, said, text_of
 from trio_mcp import Tool, ToolServer, open_memory_connection, tool
-from trio_mcp.functions.local_tool import THREADS
+from trio_mcp.functions.local_tool import ALL_THREADS, THREADS
 
 BOUND = 10.0
 
@@ -142,6 +142,42 @@ async def test_forty_functions_run_at_once_and_leave_trios_own_threads_alone(gat
             assert default.borrowed_tokens == 0
             gate.opened.set()
     assert gate.inside == THREADS + 5
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_functions_whose_calls_were_cancelled_keep_no_other_from_running(gate: Gate, era: Any) -> None:
+    def other() -> str:
+        return "at once"
+
+    server = ToolServer("busy")
+    server.add_tools(tool(gate.wait), tool(other))
+    with trio.fail_after(BOUND / 2):
+        async with open_memory_connection(server, protocol=era) as connection:
+            async with trio.open_nursery() as nursery:
+                for _ in range(THREADS):
+                    nursery.start_soon(connection.call_tool, "wait")
+                await gate.until_inside(THREADS)
+                nursery.cancel_scope.cancel()
+            assert (await connection.call_tool("other")).content == "at once"
+    assert not gate.opened.is_set()
+
+
+@pytest.mark.slow
+async def test_clients_that_cancel_start_no_threads_without_end(gate: Gate) -> None:
+    made = tool(gate.wait)
+    with trio.fail_after(3 * BOUND):
+        for _ in range(ALL_THREADS // THREADS):
+            async with trio.open_nursery() as nursery:
+                for _ in range(THREADS):
+                    nursery.start_soon(made.call, None)
+                await gate.until_inside(THREADS)
+                nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.call, None)
+            await wait_all_tasks_blocked()
+            assert gate.inside == ALL_THREADS
+            gate.opened.set()
+    assert gate.inside == ALL_THREADS + 1
 
 
 async def test_all_tools_share_the_limiter(gate: Gate) -> None:

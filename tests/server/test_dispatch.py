@@ -249,7 +249,7 @@ async def test_arguments_that_cannot_be_decoded_are_a_result_with_is_error() -> 
             assert answer["result"]["isError"] is True, answer
 
 
-async def test_structured_output_goes_to_legacy_clients_only_as_an_object() -> None:
+async def test_structured_output_goes_to_legacy_clients_as_an_object() -> None:
     def number() -> int:
         return 5
 
@@ -260,7 +260,7 @@ async def test_structured_output_goes_to_legacy_clients_only_as_an_object() -> N
         await client.initialize()
         old = [(await client.request("tools/call", {"name": name}))["result"] for name in ("number", "mapping")]
         new = [(await client.modern("tools/call", name=name))["result"] for name in ("number", "mapping")]
-        assert [result.get("structuredContent", "absent") for result in old] == ["absent", {"a": 1}]
+        assert [result.get("structuredContent", "absent") for result in old] == [{"result": 5}, {"a": 1}]
         assert [result.get("structuredContent", "absent") for result in new] == [5, {"a": 1}]
         assert [result["content"][0]["text"] for result in old] == ["5", '{"a":1}']
 

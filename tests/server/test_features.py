@@ -201,7 +201,8 @@ class AppClient:
 
     async def send(self, http_method: str, body: Any = None, **headers: str) -> Answer:
         """Begin a request; its answer, once the head has come."""
-        fields = {"host": "localhost", "accept": "application/json, text/event-stream", **headers}
+        fields = {"host": "localhost", "content_type": "application/json"}
+        fields |= {"accept": "application/json, text/event-stream", **headers}
         raw_headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
         scope = {"type": "http", "method": http_method, "path": "/mcp", "headers": raw_headers}
         coming = [{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}]

@@ -150,11 +150,14 @@ async def test_an_event_queue_that_is_closed_gives_what_it_has_and_takes_no_more
     assert await queue.take() == b""
 
 
+HEAD = "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n"
+
+
 async def test_a_client_that_says_nothing_more_half_way_is_sent_away() -> None:
     async with serving(echo, limits=ServerLimits(body_patience=0.1, discard_patience=0.1)) as served:
         line = await served.connect()
         body = json.dumps(CALL).encode()
-        head = f"POST /mcp HTTP/1.1\r\nhost: {line.host}\r\ncontent-length: {len(body)}\r\n\r\n"
+        head = f"{HEAD}host: {line.host}\r\ncontent-length: {len(body)}\r\n\r\n"
         await line.stream.send_all(head.encode() + body[:10])
         reply = await line.stream.receive_some(1000)
         assert reply.startswith(b"HTTP/1.1 408 ")
@@ -186,7 +189,7 @@ async def test_a_client_that_goes_half_way_leaves_nothing_behind() -> None:
     async with serving(echo) as served:
         for _ in range(20):
             line = await served.connect()
-            head = f"POST /mcp HTTP/1.1\r\nhost: {line.host}\r\ncontent-length: 1000\r\n\r\n"
+            head = f"{HEAD}host: {line.host}\r\ncontent-length: 1000\r\n\r\n"
             await line.stream.send_all(head.encode() + b"{")
             await line.stream.aclose()
         line = await served.connect()

@@ -45,6 +45,7 @@ class Exchange:
         data = json.dumps(body).encode()
         self.to_app.send_nowait({"type": "http.request", "body": data[:20], "more_body": True})
         self.to_app.send_nowait({"type": "http.request", "body": data[20:]})
+        headers = {"host": "localhost", "content_type": "application/json", **headers}
         fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         self.scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": fields}
         self.sent: list[dict[str, Any]] = []

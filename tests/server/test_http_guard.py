@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +20,10 @@ from trio_mcp import (
     Unauthorized,
     asgi_app,
     open_connection,
+    serve_http,
 )
 from trio_mcp.server.http.asgi import HttpRequest
-from trio_mcp.server.http.origin import is_loopback
+from trio_mcp.server.http.origin import host_of, is_loopback, origin_of
 
 
 async def status(line: Line, **headers: str) -> int:
@@ -37,15 +39,22 @@ async def test_on_a_loopback_address_only_names_of_this_machine_are_served() -> 
             assert await status(line, host=host) == 403, host
 
 
-async def test_on_a_loopback_address_only_pages_of_this_machine_may_send() -> None:
-    async with serving(echo) as served:
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_no_web_page_may_send_that_is_not_listed_wherever_the_server_listens(host: str) -> None:
+    origins = ("http://localhost:3000", "http://evil.example.com", "null", "", "http://[", "HTTP://LOCALHOST:1")
+    async with serving(echo, host=host, allowed_hosts=["*"]) as served:
         line = await served.connect()
-        for origin in ("http://localhost:3000", "https://127.0.0.1", "http://[::1]:5"):
+        for origin in origins:
+            assert await status(line, origin=origin) == 403, origin
+    options: dict[str, Any] = {
+        "allowed_hosts": ["*"],
+        "allowed_origins": ["http://localhost:3000", "https://app.example.com/"],
+    }
+    async with serving(echo, host=host, **options) as served:
+        line = await served.connect()
+        for origin in ("http://localhost:3000", "https://APP.example.com"):
             assert await status(line, origin=origin) == 200, origin
-        for origin in (
-            *("http://evil.example.com", "null", "", "file://", "http://localhost.evil.example", "localhost"),
-            *("http://[", "http://localhost@evil.example"),
-        ):
+        for origin in origins[1:]:
             assert await status(line, origin=origin) == 403, origin
 
 
@@ -65,21 +74,144 @@ async def test_names_that_are_allowed_are_served_and_no_others() -> None:
         assert await status(line, host="api.example.com", origin="http://app.example.com") == 403
 
 
-async def test_elsewhere_than_on_loopback_any_name_is_served() -> None:
-    async with serving(echo, host="0.0.0.0") as served:
+async def test_a_page_of_another_site_runs_no_tool_by_a_request_that_browsers_send_unasked() -> None:
+    ran: list[str] = []
+
+    async def delete() -> None:
+        ran.append("")
+
+    async with serving(delete, host="0.0.0.0", allowed_hosts=["*"]) as served:
         line = await served.connect()
-        assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 200
+        evil = {"host": "evil.example", "origin": "http://evil.example"}
+        for headers in ({**evil, "content_type": None}, evil, {"content_type": None}, {"content_type": ""}):
+            reply = await line.modern("tools/call", name="delete", arguments={}, headers=headers)
+            assert reply.status == (403 if "origin" in headers else 415), headers
+    assert ran == []
 
 
-async def test_elsewhere_names_and_origins_are_bounded_each_by_itself() -> None:
-    async with serving(echo, host="0.0.0.0", allowed_origins=()) as served:
+async def test_without_authorize_a_server_for_the_network_says_which_names_it_has() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "tools.example.com", ""):
+        with trio.fail_after(5), pytest.raises(ValueError, match=r"^allowed_hosts: serving at .* takes the names"):
+            await serve_http(ToolServer("s"), host=host)
+    async with serving(echo, host="0.0.0.0", allowed_hosts=["api.example.com"]) as served:
+        line = await served.connect()
+        assert await status(line, host="api.example.com:1") == 200
+        assert await status(line, host="whatever.example.com") == 403
+
+
+async def test_with_authorize_any_name_is_served_in_the_network_and_none_but_its_own_on_loopback() -> None:
+    async def admit_all(headers: Mapping[str, str]) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async with serving(echo, host="0.0.0.0", authorize=admit_all) as served:
         line = await served.connect()
         assert await status(line, host="whatever.example.com") == 200
         assert await status(line, host="whatever.example.com", origin="https://anything.example.com") == 403
-    async with serving(echo, host="0.0.0.0", allowed_hosts=["api.example.com"]) as served:
+    async with serving(echo, authorize=admit_all) as served:
+        assert await status(await served.connect(), host="whatever.example.com") == 403
+
+
+async def test_an_app_whose_address_is_not_known_serves_this_machine_alone_or_what_is_listed() -> None:
+    async def ask(app: Any, *hosts: bytes) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            await trio.lowlevel.checkpoint()
+            return {"type": "http.request", "body": b"x"}
+
+        async def send(message: Any) -> None:
+            await trio.lowlevel.checkpoint()
+            sent.append(message)
+
+        headers = [(b"content-type", b"application/json"), *((b"host", host) for host in hosts)]
+        await app({"type": "http", "method": "POST", "path": "/mcp", "headers": headers}, receive, send)
+        found: int = sent[0]["status"]
+        return found
+
+    own, listed = asgi_app(ToolServer("s")), asgi_app(ToolServer("s"), allowed_hosts=["a.example"])
+    assert [await ask(own, b"localhost"), await ask(own, b"a.example"), await ask(own)] == [400, 403, 403]
+    assert [await ask(listed, b"localhost"), await ask(listed, b"a.example")] == [403, 400]
+    assert await ask(own, b"localhost", b"localhost") == 403
+
+
+@pytest.mark.table(
+    ("host", "name"),
+    [
+        ("localhost", "localhost"),
+        ("LocalHost:80", "localhost"),
+        ("127.0.0.1:65535", "127.0.0.1"),
+        ("[::1]", "::1"),
+        ("[0:0::1]:5", "::1"),
+        ("my_service:8000", "my_service"),
+        ("[::1].evil.example", None),
+        ("[::1]evil.example", None),
+        ("[::1]:80.evil.example", None),
+        ("[::1", None),
+        ("::1", None),
+        ("[::1]]", None),
+        ("[]", None),
+        ("[127.0.0.1]", None),
+        ("[v1.x]", None),
+        ("localhost:1.evil.example", None),
+        ("localhost:1:2", None),
+        ("localhost:", None),
+        ("localhost:65536", None),
+        ("localhost:-1", None),
+        ("localhost:\u0661", None),
+        ("localhost@evil.example", None),
+        ("evil.example@localhost", None),
+        ("localhost/", None),
+        ("localhost#", None),
+        ("localhost\\evil", None),
+        ("localhost, localhost", None),
+        ("localhost\n", None),
+        (" localhost", None),
+        (".localhost", None),
+        ("lo..calhost", None),
+        ("%6cocalhost", None),
+        ("", None),
+    ],
+    ids=repr,
+)
+def test_a_host_is_read_whole_or_not_at_all_in_host_and_in_origin(host: str, name: str | None) -> None:
+    found = host_of(host)
+    assert (None if found is None else found.name) == name
+    assert (origin_of(f"http://{host}") is None) == (name is None)
+
+
+@pytest.mark.table(
+    ("origin", "read"),
+    [
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("HTTPS://App.Example", "https://app.example"),
+        ("http://[0::1]:5", "http://[::1]:5"),
+        ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+        ("null", "null"),
+        ("http://a.example/", None),
+        ("http://a.example?x", None),
+        ("http://u@a.example", None),
+        ("http://a.example http://b.example", None),
+        ("http://a.example, http://a.example", None),
+        ("//a.example", None),
+        ("a.example", None),
+        ("file://", None),
+        ("http:a.example", None),
+        ("*", None),
+        ("", None),
+    ],
+    ids=repr,
+)
+def test_an_origin_is_read_whole_or_not_at_all(origin: str, read: str | None) -> None:
+    assert origin_of(origin) == read
+
+
+async def test_a_host_or_origin_that_is_none_is_refused_even_where_any_is_allowed() -> None:
+    async with serving(echo, allowed_hosts=["*"], allowed_origins=["*"]) as served:
         line = await served.connect()
-        assert await status(line, host="api.example.com", origin="https://anything.example.com") == 200
-        assert await status(line, host="whatever.example.com") == 403
+        assert await status(line, host="any.example", origin="https://any.example") == 200
+        for host in ("[::1", "[::1].evil.example", "localhost:1.evil.example"):
+            assert await status(line, host=host) == 403, host
+            assert await status(line, origin=f"http://{host}") == 403, host
 
 
 LOOPBACK = ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost")
@@ -177,13 +309,14 @@ async def test_a_body_beyond_the_bound_is_refused_whether_or_not_it_says_so() ->
         assert refused.status == 413
         assert (await line.modern("tools/list")).status == 200  # the connection is as good as before
         chunked = await served.connect()
-        head = f"POST /mcp HTTP/1.1\r\nhost: {chunked.host}\r\ntransfer-encoding: chunked\r\n\r\n"
+        begin = "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n"
+        head = f"{begin}host: {chunked.host}\r\ntransfer-encoding: chunked\r\n\r\n"
         await chunked.stream.send_all(head.encode() + b"400\r\n" + b" " * 1024 + b"\r\n0\r\n\r\n")
         reply = await chunked.stream.receive_some(1000)
         assert reply.startswith(b"HTTP/1.1 413 ")
         absurd = await served.connect()
         await absurd.stream.send_all(
-            f"POST /mcp HTTP/1.1\r\nhost: {absurd.host}\r\ncontent-length: 99999999999999\r\n\r\n".encode()
+            f"{begin}host: {absurd.host}\r\ncontent-length: 99999999999999\r\n\r\n".encode()
         )
         await absurd.stream.send_all(b" " * 10)
         await absurd.stream.send_eof()
@@ -283,6 +416,25 @@ async def test_only_the_one_path_and_the_methods_it_has(method: str, path: str, 
             assert reply.headers["allow"] == "POST"
 
 
+@pytest.mark.table(
+    "coding", ["gzip", "GZIP", "br", "deflate", "zstd", "x-unknown", "gzip, identity", ""], ids=repr
+)
+async def test_a_body_with_a_content_encoding_is_415_whatever_its_bytes_are(coding: str) -> None:
+    ran: list[str] = []
+
+    async def run() -> None:
+        ran.append("")
+
+    async with serving(run) as served:
+        line = await served.connect()
+        plain = await line.modern("tools/call", name="run", arguments={}, headers={"content_encoding": coding})
+        packed = await line.ask("POST", gzip.compress(b"{}"), content_encoding=coding)
+        for reply in (plain, packed):
+            assert (reply.status, reply.headers["accept-encoding"]) == (415, "identity")
+        assert ran == []
+        assert await status(line, content_encoding="identity") == 200
+
+
 async def test_forms_of_web_pages_are_refused() -> None:
     async with serving(echo) as served:
         line = await served.connect()
@@ -306,6 +458,9 @@ async def test_forms_of_web_pages_are_refused() -> None:
         ({"allowed_hosts": "example.com"}, TypeError),
         ({"allowed_origins": [1]}, TypeError),
         ({"allowed_hosts": 5}, TypeError),
+        ({"allowed_hosts": ["*.example.com"]}, ValueError),
+        ({"allowed_hosts": ["https://example.com"]}, ValueError),
+        ({"allowed_origins": ["example.com"]}, ValueError),
         ({"allowed_origins": iter(["https://app.example.com"])}, TypeError),
         ({"authorize": "me"}, TypeError),
     ],

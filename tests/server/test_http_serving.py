@@ -57,7 +57,7 @@ async def test_an_option_that_is_none_is_an_error_before_anything_is_bound(no_de
     with pytest.raises(TypeError, match="host"):
         await serve_http(server_of(echo), host=None)  # type: ignore[arg-type]
     with pytest.raises(OSError, match="is no name of a host"):
-        await serve_http(server_of(echo), host="no..host")
+        await serve_http(server_of(echo), host="no..host", allowed_hosts=["*"])
 
 
 async def test_nothing_is_left_of_a_server_that_has_stopped() -> None:
@@ -246,8 +246,11 @@ async def test_what_is_no_http_is_declined() -> None:
         await app({"type": "gopher"}, socket_.receive.receive, socket_.send)
 
 
+HEADERS = ((b"host", b"localhost"), (b"content-type", b"application/json"))
+
+
 def scope(path: str, method: str = "POST", **more: Any) -> dict[str, Any]:
-    return {"type": "http", "method": method, "path": path, "headers": [(b"host", b"localhost")], **more}
+    return {"type": "http", "method": method, "path": path, "headers": list(HEADERS), **more}
 
 
 @pytest.mark.table(
@@ -282,7 +285,7 @@ async def test_without_a_lifespan_calls_of_the_legacy_era_end_with_their_request
     async def ask(body: bytes, *headers: tuple[bytes, bytes]) -> Lifespan:
         exchange = Lifespan()
         await exchange.to_app.send({"type": "http.request", "body": body})
-        fields = {"headers": [(b"host", b"localhost"), *headers]}
+        fields = {"headers": [*HEADERS, *headers]}
         nursery.start_soon(app, {**scope("/mcp"), **fields}, exchange.receive.receive, exchange.send)
         await trio.testing.wait_all_tasks_blocked()
         return exchange

@@ -11,7 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import HANDSHAKE
-from tests.serving import Line, Served, echo, serving
+from tests.serving import Line, Served, echo, serving, until
 from trio_mcp import (
     Context,
     ElicitRequest,
@@ -312,7 +312,8 @@ async def test_a_stream_that_is_replaced_while_it_sends_is_whole_and_loses_nothi
     async def exchange(method: str, send: Any, body: Any = None, **headers: bytes) -> None:
         to_app, receive = trio.open_memory_channel[dict[str, Any]](1)
         to_app.send_nowait({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()})
-        pairs = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+        fields = {"host": b"localhost", "content_type": b"application/json", **headers}
+        pairs = [(name.replace("_", "-").encode(), value) for name, value in fields.items()]
         await app({"type": "http", "method": method, "path": "/mcp", "headers": pairs}, receive.receive, send)
 
     replies: list[dict[str, Any]] = []
@@ -400,16 +401,51 @@ async def test_an_idle_session_ends_and_one_in_use_does_not() -> None:
         assert stream.events == []
 
 
-async def test_there_are_only_so_many_sessions() -> None:
-    async with serving(echo, max_sessions=2) as served:
-        first, _ = await begun(served), await begun(served)
-        line = await served.connect()
-        refused = await line.post({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": HANDSHAKE})
-        assert refused.status == 503
+async def test_the_longest_unused_session_makes_room_and_those_in_use_do_not() -> None:
+    """Three clients that crashed must not keep a server of three sessions closed for half an hour."""
+    opened = trio.Event()
+    entered: list[str] = []
+
+    async def wait() -> str:
+        entered.append("")
+        await opened.wait()
+        return "through"
+
+    async with serving(wait, max_sessions=3) as served:
+        calling, listening, oldest = [await begun(served) for _ in range(3)]
+        await calling.begin_legacy("tools/call", {"name": "wait", "arguments": {}})
+        await listening.send("GET")
+        await listening.head()
+        await until(lambda: len(entered) == 1)
+        newer = await begun(served)  # in the place of the oldest one that nobody uses
+        assert (await oldest.legacy("ping")).status == 404
+        assert (await newer.legacy("ping")).status == 200
+        await newer.begin_legacy("tools/call", {"name": "wait", "arguments": {}}, 5)
+        await until(lambda: len(entered) == 2)
+        refused = await (await served.connect()).post(
+            {"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": HANDSHAKE}
+        )
+        assert (refused.status, refused.json["id"]) == (503, 3)
         assert int(refused.headers["retry-after"]) >= 1
-        assert refused.json["id"] == 3
-        await first.ask("DELETE")
-        await line.initialize()
+        opened.set()
+        for line in (calling, newer):
+            assert (await line.rest(await line.head())).result["content"][0]["text"] == "through"
+
+
+async def test_the_session_that_makes_room_is_the_one_whose_last_use_is_the_longest_ago() -> None:
+    async with serving(echo, max_sessions=2) as served:
+        first, second = await begun(served), await begun(served)
+        assert (await first.legacy("ping")).status == 200
+        await begun(served)
+        assert (await second.legacy("ping")).status == 404
+        assert (await first.legacy("ping")).status == 200
+
+
+async def test_a_handshake_that_fails_takes_no_place() -> None:
+    async with serving(echo, max_sessions=1) as served:
+        first = await begun(served)
+        assert (await (await served.connect()).legacy("initialize", {"protocolVersion": 1})).code == -32602
+        assert (await first.legacy("ping")).status == 200
 
 
 async def test_a_session_belongs_to_who_began_it() -> None:

@@ -181,7 +181,7 @@ async def test_blocks_and_failures_pass_through_unchanged(eras: tuple[Era, Era])
 
 
 @pytest.mark.table("structured", [b"null", b"[1.10]", b"7", b'"x"'])
-async def test_a_legacy_client_gets_the_blocks_alone_where_structured_output_is_no_object(
+async def test_a_legacy_client_gets_structured_output_that_is_no_object_within_one(
     structured: bytes,
 ) -> None:
     async def give() -> ToolResult:
@@ -191,11 +191,11 @@ async def test_a_legacy_client_gets_the_blocks_alone_where_structured_output_is_
         async with gateway(give, eras=("modern", era)) as (down, _):
             result = await down.call_tool("give")
             assert result.blocks == (Text("the text"),)
-            assert result.structured_json == (structured if era == "modern" else None)
+            assert result.structured_json == (structured if era == "modern" else b'{"result":%b}' % structured)
 
 
 @pytest.mark.table("schema", [b'{"type":"array"}', b'{"anyOf":[]}', b'{"type":["object"]}'])
-async def test_an_output_schema_that_is_no_object_is_listed_verbatim_to_modern_clients_alone(
+async def test_an_output_schema_that_is_no_object_is_listed_verbatim_and_to_legacy_clients_within_one(
     schema: bytes,
 ) -> None:
     entry = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": json.loads(schema)}
@@ -204,9 +204,9 @@ async def test_an_output_schema_that_is_no_object_is_listed_verbatim_to_modern_c
             async with open_memory_connection(front, protocol=era) as down:
                 (found,) = down.tools
                 listed = found.spec.output_schema_json
-                assert (None if listed is None else json.loads(listed)) == (
-                    json.loads(schema) if era == "modern" else None
-                )
+                wrapped = b'{"type":"object","properties":{"result":%b},"required":["result"]}' % schema
+                assert listed is not None
+                assert json.loads(listed) == json.loads(schema if era == "modern" else wrapped)
 
 
 @EVERY_ERA

@@ -246,7 +246,7 @@ class Sum:
     sum: int
 
 
-async def test_an_output_schema_whose_root_is_no_object_is_listed_in_the_modern_era_only() -> None:
+async def test_an_output_schema_whose_root_is_no_object_is_wrapped_in_one_for_legacy_clients() -> None:
     def number() -> int: ...  # type: ignore[empty-body]
     def add() -> Sum: ...  # type: ignore[empty-body]
     def either() -> Sum | None: ...
@@ -258,7 +258,11 @@ async def test_an_output_schema_whose_root_is_no_object_is_listed_in_the_modern_
         modern_list = (await client.modern("tools/list"))["result"]["tools"]
         assert [entry["name"] for entry in modern_list if "outputSchema" in entry] == ["number", "add", "either"]
         legacy_list = (await client.request("tools/list"))["result"]["tools"]
-        assert [entry["name"] for entry in legacy_list if "outputSchema" in entry] == ["add"]
+        for old, new in zip(legacy_list, modern_list, strict=True):
+            wrapped = {"type": "object", "properties": {"result": new["outputSchema"]}, "required": ["result"]}
+            if old["name"] == "either":  # its definitions stay at the root
+                wrapped["$defs"] = wrapped["properties"]["result"].pop("$defs")
+            assert old["outputSchema"] == (new["outputSchema"] if old["name"] == "add" else wrapped)
 
 
 @pytest.mark.table(

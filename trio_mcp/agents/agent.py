@@ -22,7 +22,7 @@ from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
 from ..server.registry import ToolServer
 from ..tools.context import CallContext
-from ..tools.failures import RaisedResult, failure_text
+from ..tools.failures import RaisedResult, failure_text, raise_unless_failure
 from ..tools.policy import ToolCall, Wrapper, as_wrappers
 from ..tools.tool import Arguments, Tool
 from ..tools.wrapping import call_through
@@ -201,5 +201,6 @@ class _Exposed:
             return await call_through(self.wrap, ToolCall(str(next(_ids)), name, encoded), run)
         except (MCPError, trio.ClosedResourceError):
             raise  # as any remote tool does
-        except Exception as error:  # noqa: BLE001 - whatever wrappers raise
+        except BaseException as error:  # noqa: BLE001 - whatever wrappers raise
+            await raise_unless_failure(error, ends=(SystemExit,))
             return RaisedResult(failure_text(error), is_error=True, error=error)

@@ -41,7 +41,7 @@ class ToolOutcome:
     structured: Any = None
     is_error: bool = False
     pending: bool = False
-    error: Exception | None = None
+    error: BaseException | None = None
     seconds: float = 0.0
     refused: bool = field(default=False, kw_only=True)
 
@@ -65,7 +65,7 @@ def returned(call: ToolCall, result: ToolResult, render: Render, limit: int | No
 
 
 def failed(
-    call: ToolCall, error: Exception, *, limit: int | None = None, seconds: float = 0.0, pending: bool = False
+    call: ToolCall, error: BaseException, *, limit: int | None = None, seconds: float = 0.0, pending: bool = False
 ) -> ToolOutcome:
     """The outcome of a call that raised."""
     content = cut(failure_text(error), limit)

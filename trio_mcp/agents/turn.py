@@ -21,7 +21,7 @@ from ..models.elicitation import OnElicit
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
 from ..redaction import bounded_line
-from ..tools.failures import CallTimedOutError
+from ..tools.failures import CallTimedOutError, is_of, raise_unless_failure
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
 from ..tools.wrapping import call_through
@@ -39,6 +39,9 @@ OnOutcome = Callable[[ToolOutcome], Awaitable[None]]
 
 #: These texts are short, and the library's own: a policy's cap is for what others say.
 _NEVER_CUT = (CallTimedOutError, InvalidArgumentsError, UnknownToolError)
+
+#: These end the program, not a call alone.
+_ENDS = (KeyboardInterrupt, SystemExit)
 
 _T = TypeVar("_T")
 
@@ -91,7 +94,7 @@ class Turn:
         if self.on_outcome is not None:
             async with self._telling:
                 told = await _attempt(partial(_call_async, "on_outcome", self.on_outcome, outcome))
-            if isinstance(told, Exception):
+            if isinstance(told, BaseException):
                 name = bounded_line(str(outcome.name), NAME_SHOWN)
                 logger.error('on_outcome failed for a call of tool "%s"', name, exc_info=told)
         return outcome
@@ -120,7 +123,7 @@ class Turn:
         answer = await _attempt(partial(_ask, self.approve, call))
         if answer is True:
             return None
-        return failed(call, answer) if isinstance(answer, Exception) else refused(call, answer or "")
+        return failed(call, answer) if isinstance(answer, BaseException) else refused(call, answer or "")
 
     async def _carry_out(self, running: RunningCall, tool: Tool) -> ToolOutcome:
         call, limit = running.call, tool.policy.max_result_bytes
@@ -166,16 +169,19 @@ async def _call_in_time(tool: Tool, call: ToolCall, context: TurnContext) -> Too
     raise CallTimedOutError(call.name, timeout) from cause
 
 
-async def _attempt(work: Callable[[], Awaitable[_T]]) -> _T | Exception:
-    """What some user's code returns, or the exception that it raised; a cancel and what ends a program pass."""
+async def _attempt(work: Callable[[], Awaitable[_T]]) -> _T | BaseException:
+    """What some user's code returns, or the failure that it raised; a cancel and what ends a program pass."""
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - becomes a tool text
         return error
-    except BaseExceptionGroup as group:
-        cancels, failures = group.split(trio.Cancelled)
-        if cancels is None or (failures is not None and not isinstance(failures, Exception)):
-            raise
+    except BaseException as error:
+        cancels, failures = error.split(trio.Cancelled) if isinstance(error, BaseExceptionGroup) else (None, None)
+        if cancels is None or is_of(error, _ENDS):
+            await raise_unless_failure(error, ends=_ENDS)
+            return error
+        if trio.current_effective_deadline() > -math.inf:  # a cancel that was meant for another task
+            return error
         # The call has no outcome any more that could tell what went wrong in tidying up.
         logger.debug("a call failed while it was cancelled", exc_info=failures)
         raise cancels from None

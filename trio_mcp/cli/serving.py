@@ -7,10 +7,11 @@ import sys
 from typing import Annotated
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 from cyclopts import Parameter
 
 from ..nursery import bare_nursery
+from ..server.http.origin import Guard, is_loopback
 from ..server.http.serving import serve_http
 from ..server.registry import ToolServer
 from ..server.request_state import check_signing_key
@@ -21,6 +22,15 @@ HttpOption = Annotated[
     str | None,
     Parameter(name="--http", help="Serve over HTTP there, [HOST:]PORT, instead of over stdin and stdout."),
 ]
+AllowedHostOption = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--allowed-host",
+        negative=(),
+        show_default=False,
+        help="With --http, a name by which clients reach the server, '*' for any; may be given several times.",
+    ),
+]
 
 #: The variable of the signing key. Processes behind one load balancer share the key, so that any of them can
 #: continue a call that another one began.
@@ -29,14 +39,15 @@ KEY_VARIABLE = "TRIO_MCP_SIGNING_KEY"
 
 @frozen
 class Address:
-    """Where to listen.
+    """Where to listen, and by which names clients may reach it; none: only by those of this machine.
 
-    >>> Address.parse("8000"), Address.parse("0.0.0.0:80"), Address.parse("[::1]:80")
-    (Address(host='127.0.0.1', port=8000), Address(host='0.0.0.0', port=80), Address(host='::1', port=80))
+    >>> Address.parse("8000").port, Address.parse("[::1]:80").host
+    (8000, '::1')
     """
 
     host: str
     port: int
+    allowed_hosts: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -50,6 +61,29 @@ class Address:
         if not host or not (port.isdecimal() and port.isascii() and len(port) <= 5 and int(port) < 2**16):
             raise CommandError(f"--http takes [HOST:]PORT, such as 8000 or 0.0.0.0:8000, got {text!r}")
         return cls(host, int(port))
+
+    @classmethod
+    def of_options(cls, http: str | None, allowed_hosts: tuple[str, ...]) -> Address | None:
+        """The address that the options name; None for stdin and stdout.
+
+        Raises:
+            CommandError: `--http` is no address, or `--allowed-host` is missing or says nothing.
+        """
+        if http is None:
+            if allowed_hosts:
+                raise CommandError("--allowed-host needs --http")
+            return None
+        address = evolve(cls.parse(http), allowed_hosts=allowed_hosts)
+        if not allowed_hosts and not is_loopback(address.host.lower()):
+            raise CommandError(
+                f"--http {http}: everybody in the network can call the tools there; name the hosts by which"
+                " clients reach the server with --allowed-host NAME, or '*' for any"
+            )
+        try:
+            Guard(allowed_hosts=allowed_hosts)
+        except ValueError as error:
+            raise CommandError(str(error).replace("allowed_hosts", "--allowed-host", 1)) from error
+        return address
 
 
 async def serve_at(address: Address | None, server: ToolServer, stop: trio.Event) -> None:
@@ -85,6 +119,7 @@ async def _serve_http(server: ToolServer, address: Address, stop: trio.Event) ->
                 server,
                 host=address.host,
                 port=address.port,
+                allowed_hosts=address.allowed_hosts or None,
                 stop=stop,
                 signing_key=key,
                 task_status=task_status,

@@ -21,7 +21,7 @@ from ..models.result import ToolResult
 from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
 from ..tools.context import CallContext, Context
-from ..tools.failures import RaisedResult, reason_of
+from ..tools.failures import RaisedResult, raise_unless_failure, reason_of
 from ..tools.tool import Arguments, Tool
 from .returns import Returns
 from .signature import Signature
@@ -34,7 +34,13 @@ logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 #: Plain functions that run at once. Their own limiter: trio's default one would stall the start of processes.
 THREADS = 40
 
-_limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("trio_mcp tool threads")
+#: Threads of plain functions in all, those among them that nobody waits for any more. A function whose call was
+#: cancelled goes on: it must not keep others from running, and a client that cancels must not start ever more.
+ALL_THREADS = 10 * THREADS
+
+_limiters: trio.lowlevel.RunVar[tuple[trio.CapacityLimiter, trio.CapacityLimiter]] = trio.lowlevel.RunVar(
+    "trio_mcp tool threads"
+)
 
 
 @frozen
@@ -87,8 +93,9 @@ class FunctionRun:
             return _failure(f'arguments for "{name}": {validation_message(error, schema)}')
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentsError(name, str(error)) from error
-        except Exception as error:  # noqa: BLE001 - whatever the validators of a user's class raise
-            return _failure(f'arguments for "{name}": {reason_of(error)}')
+        except BaseException as error:  # noqa: BLE001 - whatever the validators of a user's class raise
+            await raise_unless_failure(error, ends=(SystemExit,))
+            return _raised(f'arguments for "{name}": {reason_of(error)}', error)
         if self.signature is None:
             call = partial(self.function, encoded)
         else:
@@ -97,27 +104,35 @@ class FunctionRun:
             call = partial(self.function, **keywords)
         try:
             value = await (call() if _is_async(self.function) else _in_thread(call))
-        except Exception as error:
+        except BaseException as error:
+            await raise_unless_failure(error, ends=(SystemExit,))
             logger.debug('tool "%s" failed', name, exc_info=True)
-            # An exception while the function tidies up does not take the place of the cancel.
-            await trio.lowlevel.checkpoint_if_cancelled()
             return RaisedResult.of(error)
         try:
             return self.returns.result(value)
-        except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
+        except BaseException as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise
+            await raise_unless_failure(error, ends=(SystemExit,))
             reason = reason_of(error)
             if isinstance(error, msgspec.ValidationError):
                 reason = validation_message(error, self.returns.schema)
-            return _failure(f'tool "{name}" returned a value that does not match its return type: {reason}')
+            return _raised(f'tool "{name}" returned a value that does not match its return type: {reason}', error)
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
     try:
-        limiter = _limiter.get()
+        awaited, in_all = _limiters.get()
     except LookupError:
-        limiter = trio.CapacityLimiter(THREADS)
-        _limiter.set(limiter)
-    (value,) = await trio.to_thread.run_sync(partial(_boxed, call), limiter=limiter, abandon_on_cancel=True)
+        awaited, in_all = trio.CapacityLimiter(THREADS), trio.CapacityLimiter(ALL_THREADS)
+        _limiters.set((awaited, in_all))
+    caller = object()  # not the task: it may call a tool within a tool
+    try:
+        awaited.acquire_on_behalf_of_nowait(caller)
+    except trio.WouldBlock:
+        await awaited.acquire_on_behalf_of(caller)
+    try:
+        (value,) = await trio.to_thread.run_sync(partial(_boxed, call), limiter=in_all, abandon_on_cancel=True)
+    finally:  # also when it was abandoned
+        awaited.release_on_behalf_of(caller)
     return await value if isinstance(value, Awaitable) else value
 
 
@@ -128,6 +143,10 @@ def _boxed(call: Callable[[], Any]) -> tuple[Any]:
 
 def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _raised(text: str, error: BaseException) -> ToolResult:
+    return RaisedResult(text, is_error=True, error=error)
 
 
 def _failure(text: str) -> ToolResult:

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import RequestError
 from ..protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id
 from ..protocol.revisions import META_VERSION, Era
+from ..tools.failures import raise_unless_failure
 from .client_state import ClientState
 from .feature import FeatureTable, Method, Peer, Request, Work
 from .params import Params, check_modern, read_meta
@@ -92,11 +93,13 @@ class Dispatcher:
 async def _carry_out(method: str, work: Work) -> bytes | RequestError:
     try:
         return await work()
-    except Exception as error:  # noqa: BLE001 - becomes the answer
+    except BaseException as error:  # noqa: BLE001 - becomes the answer
+        if not isinstance(error, Exception):
+            await raise_unless_failure(error)
         return _as_answer(method, error)
 
 
-def _as_answer(method: str, error: Exception) -> RequestError:
+def _as_answer(method: str, error: BaseException) -> RequestError:
     """The error that the client is told: a RequestError as it is, of any other only that there was one."""
     if isinstance(error, RequestError):
         return error

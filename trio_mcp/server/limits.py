@@ -46,7 +46,8 @@ class ServerLimits:
     Attributes:
         max_body: bytes of one HTTP request; a longer one is refused with 413.
         max_running: calls that run at once over HTTP, of all clients; one more is refused with 503.
-        max_sessions: legacy HTTP sessions, and streams that belong to no call; one more is refused with 503.
+        max_sessions: legacy HTTP sessions, and streams that belong to no call. One more session takes the place
+            of the longest unused one, or is refused with 503 if all are in use; one more stream is refused.
         session_idle: seconds without use after which a legacy HTTP session ends, and seconds that a question
             to a legacy client over HTTP waits for its answer.
         stop_grace: seconds that running calls get when an HTTP server stops.

@@ -35,6 +35,8 @@ class ToolServer:
         page_size: tools on one page of a listing; None puts all on one page.
         signing_key: signs the state that clients carry between the rounds of a call (`requestState`). Processes
             that share it can continue each other's calls; random when not given.
+        mask_errors: tell clients of an exception that is no `ToolError` nothing but that the tool failed; the
+            log has the rest. Without it they read its type and text, which may hold what is not for strangers.
 
     Attributes:
         changes: who is told of changes, of the tools and of other features.
@@ -64,6 +66,7 @@ class ToolServer:
         instructions: str | None = None,
         page_size: int | None = None,
         signing_key: bytes | None = None,
+        mask_errors: bool = False,
     ) -> None:
         for field, value, empty in (
             ("name", name, False),
@@ -77,6 +80,9 @@ class ToolServer:
         if page_size is not None and (type(page_size) is not int or page_size < 1):
             raise ValueError(f"page_size: expected at least 1, got {page_size!r}")
         check_signing_key("signing_key", signing_key)
+        if not isinstance(mask_errors, bool):
+            raise TypeError(f"mask_errors: expected bool, got {type(mask_errors).__name__}")
+        self.mask_errors = mask_errors
         self.name = name
         self.version = version
         self.instructions = instructions

@@ -12,6 +12,7 @@ import trio
 
 from ..errors import RequestError
 from ..protocol.messages import INVALID_REQUEST, Id
+from ..tools.failures import raise_unless_failure
 from .dispatch import Answering, internal_error
 from .params import cancelled_id
 
@@ -62,7 +63,9 @@ class RunningRequests:
                 answer = await answering()
                 if wait_room is not None:
                     await wait_room()
-        except Exception:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                await raise_unless_failure(error)
             # An exception beside a cancel comes in one group with it, which only the scope takes apart.
             logger.exception("a call failed while it was cancelled")
             answer = internal_error()

@@ -5,6 +5,9 @@ This knows exceptions and results, and neither tools nor how they are called.
 
 from __future__ import annotations
 
+import logging
+import math
+
 import attrs
 import trio
 
@@ -19,6 +22,12 @@ from ..errors import (
 from ..models.result import SILENT_FAILURE as SILENT_FAILURE
 from ..models.result import ToolResult
 from ..redaction import bounded_line
+
+logger: logging.Logger = logging.getLogger("trio_mcp.tools")
+
+
+#: The text of a tool that raised, where the server tells no more.
+MASKED_FAILURE = "the tool failed"
 
 
 class CallTimedOutError(trio.TooSlowError):
@@ -44,10 +53,10 @@ class RaisedResult(ToolResult):
     "KeyError: 'pear'"
     """
 
-    error: Exception | None = attrs.field(default=None, kw_only=True)
+    error: BaseException | None = attrs.field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, error: Exception) -> RaisedResult:
+    def of(cls, error: BaseException) -> RaisedResult:
         """The result of a call that raised this."""
         return cls(text_of(error), is_error=True, error=error)
 
@@ -61,9 +70,18 @@ class RaisedResult(ToolResult):
         return ToolResult.__hash__(self)
 
 
-def error_behind(result: ToolResult) -> Exception | None:
+def error_behind(result: ToolResult) -> BaseException | None:
     """The exception that a result is made of; None where the tool itself said that it failed."""
     return result.error if isinstance(result, RaisedResult) else None
+
+
+def masked(result: ToolResult, name: str) -> ToolResult:
+    """A failed result as strangers may read it: without the text of an exception that was not meant for them."""
+    error = error_behind(result)
+    if error is None or isinstance(_innermost(error), _FOR_MODELS):
+        return result
+    logger.error('tool "%s" failed', name, exc_info=error)
+    return ToolResult(MASKED_FAILURE, is_error=True)
 
 
 def with_failure_text(result: ToolResult) -> ToolResult:
@@ -75,6 +93,37 @@ def with_failure_text(result: ToolResult) -> ToolResult:
     if not result.is_error or (result.blocks and (result.content or result.images)):
         return result
     return attrs.evolve(result, blocks=result.content or SILENT_FAILURE)
+
+
+async def raise_unless_failure(error: BaseException, *, ends: tuple[type[BaseException], ...] = ()) -> None:
+    """Raise again what is no failure of the code that raised it: a cancel of this task, or the end of the program.
+
+    The rest is a failure of that code alone: `asyncio.CancelledError` out of a nested event loop, the panic of an
+    extension module, or a `trio.Cancelled` that was meant for another task.
+
+    Args:
+        error: what was raised, perhaps a group.
+        ends: besides KeyboardInterrupt, what ends the program.
+
+    Raises:
+        BaseException: the error itself, or the cancel of this task, which takes the place of a failure.
+    """
+    if is_of(error, (KeyboardInterrupt, *ends)):
+        raise error
+    if is_of(error, trio.Cancelled):
+        if trio.current_effective_deadline() == -math.inf:
+            raise error
+        logger.debug("a cancel came out of a call that nobody cancelled", exc_info=error)
+        return
+    # An exception while a function tidies up does not take the place of the cancel.
+    await trio.lowlevel.checkpoint_if_cancelled()
+
+
+def is_of(error: BaseException, kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
+    """Whether an exception is of these types, or a group in which one is."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_of(one, kinds) for one in error.exceptions)
+    return isinstance(error, kinds)
 
 
 def text_of(error: BaseException) -> str:
@@ -104,7 +153,9 @@ def reason_of(error: BaseException) -> str:
     error = _innermost(error)
     try:
         text = as_utf8(str(error))
-    except Exception:  # noqa: BLE001 - whatever the `__str__` of a user's exception raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - whatever the `__str__` of a user's exception raises
         text = ""
     return text or type(error).__name__
 

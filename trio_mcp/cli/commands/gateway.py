@@ -16,7 +16,7 @@ from ...nursery import bare_nursery
 from ...server.stdio import check_standard_streams
 from ..endpoint import Endpoint
 from ..running import stopped_by_signals
-from ..serving import Address, HttpOption, serve_at
+from ..serving import Address, AllowedHostOption, HttpOption, serve_at
 from ..targets import choose_servers
 from ..terminal import CommandError, relay
 
@@ -32,13 +32,14 @@ def gateway(
     *,
     config: Annotated[Path, Parameter(help="The mcpServers JSON of Claude Desktop, Cursor or VS Code.")],
     http: HttpOption = None,
+    allowed_host: AllowedHostOption = (),
 ) -> int:
     """Serve the tools of all servers of a file over stdin and stdout, until the client closes them, or over HTTP.
 
     SIGTERM and SIGINT stop it; running calls get some seconds to end. A server that fails is reported on stderr,
     where the servers' own stderr goes too, and is started again.
     """
-    address = None if http is None else Address.parse(http)
+    address = Address.of_options(http, allowed_host)
     if address is None:
         try:
             check_standard_streams()  # first: a new pipe could get the number of a closed stream

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from ...server.registry import ToolServer
 from ...tools.tool import Tool
 from ..running import stopped_by_signals
-from ..serving import Address, HttpOption, serve_at
+from ..serving import Address, AllowedHostOption, HttpOption, serve_at
 from ..terminal import CommandError
 
 
@@ -26,6 +26,7 @@ def serve(
     /,
     *,
     http: HttpOption = None,
+    allowed_host: AllowedHostOption = (),
 ) -> int:
     """Serve tools over stdin and stdout, until the client closes, or over HTTP.
 
@@ -33,7 +34,7 @@ def serve(
     sys.path, so that a module in it is found. Over HTTP, all processes that serve the same clients share the
     environment variable TRIO_MCP_SIGNING_KEY, at least 16 bytes.
     """
-    address = None if http is None else Address.parse(http)
+    address = Address.of_options(http, allowed_host)
     with redirect_stdout(sys.stderr):  # stdout belongs to the client alone
         server = _load_server(target)
     trio.run(_serve, server, address)

@@ -5,14 +5,18 @@ Knows no request and no transport. A page is made once and kept until the tools 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...models.tool import other_members
-from ...protocol.messages import encode_any, encode_json, one_line, without_halves
+from ...protocol.messages import decode_json, encode_any, encode_json, one_line, without_halves
 from ...protocol.revisions import Era
 from ...tools.tool import Tool
 from ..registry import ToolServer
+
+#: A reference to a place in the schema that is not among its definitions, or to an anchor, or relative to an id.
+_MOVING = re.compile(rb'"\$(?:ref|dynamicRef)"\s*:\s*"(?!#/(?:\$defs|definitions)/)|"\$(?:id|recursiveRef)"\s*:')
 
 #: What official clients refuse a whole listing over where it is something else.
 _KINDS = {"annotations": dict, "_meta": dict, "icons": list}
@@ -59,8 +63,11 @@ def listed(tool: Tool, era: Era) -> bytes:
     output = spec.output_schema_json
     # Legacy clients refuse the whole listing over an output schema whose root is no object, and all of them over
     # one that is no schema.
-    if output is not None and output.lstrip()[:1] == b"{" and (era == "modern" or spec.output_schema is not None):
-        encoded += b',"outputSchema":' + output
+    if output is not None and output.lstrip()[:1] == b"{":
+        if era == "legacy" and spec.output_schema is None:
+            output = _wrapped(output)
+        if output is not None:
+            encoded += b',"outputSchema":' + output
     rest = _of_kinds(other_members(spec), _KINDS)
     if "annotations" in rest:
         rest["annotations"] = _of_kinds(rest["annotations"], _HINTS)
@@ -69,6 +76,19 @@ def listed(tool: Tool, era: Era) -> bytes:
 
 def _of_kinds(members: dict[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
     return {key: value for key, value in members.items() if isinstance(value, kinds.get(key, object))}
+
+
+def _wrapped(output: bytes) -> bytes | None:
+    """The schema of `{"result": value}` for the schema of a value; None where it refers to places that move."""
+    schema = decode_json(output)
+    # Definitions stay at the root, where references look for them.
+    moved = {key: schema.pop(key) for key in ("$schema", "$defs", "definitions") if key in schema}
+    if _MOVING.search(output):
+        return None
+    if not moved:  # byte for byte
+        return b'{"type":"object","properties":{"result":%b},"required":["result"]}' % output
+    wrapped = {"type": "object", "properties": {"result": schema}, "required": ["result"], **moved}
+    return encode_any(wrapped)
 
 
 def _with_type(schema: dict[str, Any], encoded: bytes) -> bytes:

@@ -8,14 +8,15 @@ import msgspec
 
 from ...models.content import Text, block_to_wire
 from ...models.result import ToolResult
+from ...models.tool import ToolSpec
 from ...protocol.messages import check_json, encode_any, encode_json, one_line, without_halves
 from ...protocol.revisions import META_SERVER_INFO, Era
 from ...tools.failures import with_failure_text
 from ..registry import ToolServer
 
 
-def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
-    """A result, encoded. Its structured output and `_meta` pass unchanged, as far as they are JSON."""
+def encode_result(result: ToolResult, era: Era, server: ToolServer, spec: ToolSpec) -> bytes:
+    """A result of a tool, encoded. Its structured output and `_meta` pass unchanged, as far as they are JSON."""
     if result.is_error:
         result = with_failure_text(result)
     content = [
@@ -26,9 +27,13 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     ]
     members = [b'"content":' + encode_any(content)]
     structured = result.structured_json
-    # To legacy clients structured output is an object; to modern ones any value.
-    if structured is not None and (era == "modern" or structured.lstrip()[:1] == b"{"):
-        members.append(b'"structuredContent":' + _as_json(structured))
+    if structured is not None:
+        as_json = _as_json(structured)
+        # To legacy clients structured output is an object; to modern ones any value.
+        if era == "modern" or not is_wrapped(spec, structured):
+            members.append(b'"structuredContent":' + as_json)
+        elif spec.output_schema is None:
+            members.append(b'"structuredContent":{"result":%b}' % as_json)
     if result.is_error:
         members.append(b'"isError":true')
     if era == "modern":
@@ -40,6 +45,17 @@ def encode_result(result: ToolResult, era: Era, server: ToolServer) -> bytes:
     elif result.meta:
         members.append(b'"_meta":' + encode_any(result.meta))
     return without_halves(b"{%b}" % b",".join(members))
+
+
+def is_wrapped(spec: ToolSpec, structured: bytes) -> bool:
+    """Whether structured output is no object, or that of a tool whose schema is not one of objects.
+
+    The values of such a tool go to legacy clients as `{"result": value}`, objects among them too: what a client
+    gets is of one shape.
+    """
+    if structured.lstrip()[:1] != b"{":
+        return True
+    return spec.output_schema is None and spec.output_schema_json is not None
 
 
 def _as_json(structured: bytes) -> bytes:

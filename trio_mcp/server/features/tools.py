@@ -18,7 +18,7 @@ from ...protocol.headers import HeaderParameter, header_parameters
 from ...protocol.messages import INVALID_PARAMS, decode_json
 from ...protocol.revisions import Era
 from ...tools.context import CallContext
-from ...tools.failures import failure_text
+from ...tools.failures import RaisedResult, failure_text, masked, raise_unless_failure
 from ...tools.tool import Tool
 from ..calls.call_context import LegacyCall, ModernCall
 from ..calls.multi_round import RoundParams, begin_round
@@ -82,7 +82,10 @@ def _tool(request: Request[CallParams]) -> Tool:
 
 
 async def _run(tool: Tool, request: Request[CallParams], call: LegacyCall | ModernCall) -> bytes:
-    return encode_result(await _result_of(tool, request.params, call), request.era, request.server)
+    result = await _result_of(tool, request.params, call)
+    if request.server.mask_errors and result.is_error:
+        result = masked(result, tool.name)
+    return encode_result(result, request.era, request.server, tool.spec)
 
 
 async def _result_of(tool: Tool, params: CallParams, call: CallContext) -> ToolResult:
@@ -93,13 +96,11 @@ async def _result_of(tool: Tool, params: CallParams, call: CallContext) -> ToolR
         if not params.has_object:
             raise RequestError(INVALID_PARAMS, str(error)) from error
         return ToolResult(str(error), is_error=True)
-    except Exception as error:  # noqa: BLE001 - a remote tool's: of its connection, or of a user's `headers`
-        return ToolResult(failure_text(error), is_error=True)
-    except (SystemExit, BaseExceptionGroup) as error:
-        # A function that was written for a command line ends its program. Here it would end it for every client.
-        if isinstance(error, BaseExceptionGroup) and error.split((Exception, SystemExit))[1] is not None:
-            raise
-        return ToolResult(failure_text(error), is_error=True)
+    except BaseException as error:  # noqa: BLE001 - a wrapper's, or a remote tool's: of its connection, say
+        # SystemExit, too: a function that was written for a command line ends its program. Here it would end it
+        # for every client.
+        await raise_unless_failure(error)
+        return RaisedResult(failure_text(error), is_error=True, error=error)
 
 
 def _same_call(params: CallParams) -> Sequence[Any]:

@@ -19,6 +19,7 @@ import trio
 
 from ...protocol.headers import PROTOCOL_VERSION, SESSION
 from ...protocol.revisions import LEGACY_VERSIONS, MODERN_VERSIONS
+from ...tools.failures import raise_unless_failure
 from ..feature import FeatureTable
 from ..features.table import FEATURES
 from ..limits import DEFAULT_LIMITS, ServerLimits
@@ -153,7 +154,8 @@ class HttpApp:
                 await request.refuse(refusal)
         except DisconnectedError:
             pass  # there is nobody to answer
-        except Exception:
+        except BaseException as error:
+            await raise_unless_failure(error)  # the rest is a failure of `authorize`
             logger.exception("%r failed", request)
             if not request.has_begun:
                 with suppress(DisconnectedError):
@@ -172,9 +174,15 @@ class HttpApp:
             raise Refusal(405, b"only POST is served here", [(b"allow", b"POST")])
 
     async def _post(self, request: HttpRequest, principal: Any) -> None:
-        media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-        if media_type.encode("latin-1") != JSON:  # keeps out the forms of web pages, too
+        # A browser sends any other type, and none at all, for a page of any site without asking the server first.
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type.encode("latin-1") != JSON:
             raise Refusal(415, b"a message is application/json")
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            # RFC 9110, "415 Unsupported Media Type": "If the problem was caused by an unsupported content coding,
+            # the Accept-Encoding response header field ought to be used".
+            accepted = [(b"accept-encoding", b"identity")]
+            raise Refusal(415, b"a message comes without a Content-Encoding", accepted)
         messages, is_batch = read_post(await request.read_body(), self._features, self._limits)
         if not is_modern(request, messages[0].params):
             await self._sessions.post(request, messages, principal, is_batch=is_batch)

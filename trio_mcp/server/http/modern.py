@@ -30,6 +30,7 @@ from ...protocol.messages import (
     notification_line,
 )
 from ...protocol.revisions import LEGACY_VERSIONS, META_VERSION
+from ...tools.failures import raise_unless_failure
 from ..client_state import ClientState
 from ..dispatch import Answering, Dispatcher, internal_error, method_not_found
 from ..feature import FeatureTable, Method
@@ -133,7 +134,9 @@ class Modern:
                 if peer.end(answer_line(id_, answer)):
                     await sent.wait()
                 scope.cancel()
-        except Exception:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                await raise_unless_failure(error)
             # An exception beside a cancel comes in one group with it, which only the nursery takes apart.
             logger.exception("a call failed while it was cancelled")
         finally:

@@ -1,7 +1,8 @@
 """Which requests may come in: by their Host and Origin, and by the user's `authorize`. Knows no MCP.
 
-A web page may send requests to a server on its visitor's own machine, under a domain name of its own that resolves
-to that machine (DNS rebinding). Browsers put the name into Host, and the page's origin into Origin.
+A web page may send requests to a server on its visitor's own machine, or in the visitor's network, under a domain
+name of its own that resolves there (DNS rebinding). Browsers put that name into Host, and the page's origin into
+Origin. Both are read whole and strictly: a text that is no host or no origin is refused, whatever is allowed.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
 from inspect import isawaitable
 from typing import Any
-from urllib.parse import urlsplit
+
+import attrs
 
 from ...errors import Unauthorized
+from ...tools.failures import reason_of
 from .asgi import HttpRequest, Refusal
 
 #: async `(headers) -> principal`, or raises `Unauthorized`; the names of the headers are in lower case.
 Authorize = Callable[[Mapping[str, str]], Awaitable[Any]]
 
 _ANY = "*"
-_BRACKETED = re.compile(r"^\[([^\]]*)\]$")  # an IPv6 address without a port, as URLs and Host have it
+# RFC 9110, "Host": uri-host [ ":" port ]; RFC 6454, "The Web Origin Concept": scheme "://" host [ ":" port ].
+_HOST = r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?))(?::(?P<port>[0-9]{1,5}))?"
+_WHOLE_HOST = re.compile(_HOST)
+_WHOLE_ORIGIN = re.compile(rf"(?P<scheme>[a-z][a-z0-9+.-]*)://{_HOST}")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
@@ -35,8 +41,8 @@ class Guard:
         allowed_origins: Collection[str] | None = None,
         authorize: Authorize | None = None,
     ) -> None:
-        self._hosts = _names("allowed_hosts", allowed_hosts)
-        self._origins = _names("allowed_origins", allowed_origins)
+        self._hosts = _listed("allowed_hosts", allowed_hosts, _listed_host, "a host, with or without a port")
+        self._origins = _listed("allowed_origins", allowed_origins, _listed_origin, "an origin") or frozenset()
         if authorize is not None and not callable(authorize):
             raise TypeError(f"authorize: expected an async function, got {type(authorize).__name__}")
         self._authorize = authorize
@@ -47,18 +53,25 @@ class Guard:
         Raises:
             Refusal: with 403.
         """
-        on_loopback = request.local is not None and is_loopback(str(request.local[0]))
-        if self._hosts is not None or on_loopback:
-            host = request.headers.get("host", "").lower()
-            if not (_is_local(host) if self._hosts is None else _allows(self._hosts, host, _without_port(host))):
-                raise Refusal(403, b"this Host is not served here")
+        text = request.headers.get("host", "")
+        if not self._serves(host_of(text), is_missing=not text, local=request.local):
+            raise Refusal(403, b"this Host is not served here (see allowed_hosts)")
         # 2025-11-25, basic/transports: "If the Origin header is present and invalid, servers MUST respond with
-        # HTTP 403 Forbidden."
+        # HTTP 403 Forbidden." A page of this machine is a stranger, too: anybody may have written it.
         origin = request.headers.get("origin")
-        if origin is not None and (self._origins is not None or on_loopback):
-            origin = origin.lower()
-            if not (_is_local_origin(origin) if self._origins is None else _allows(self._origins, origin)):
-                raise Refusal(403, b"this Origin is not allowed here")
+        if origin is not None and not _allows(self._origins, origin_of(origin)):
+            raise Refusal(403, b"this Origin is not allowed here (see allowed_origins)")
+
+    def _serves(self, host: Host | None, *, is_missing: bool, local: Any) -> bool:
+        if self._hosts is not None:
+            if host is None:
+                return is_missing and _ANY in self._hosts
+            return _allows(self._hosts, host.text, host.name)
+        # Where `authorize` decides, a name of its own gets a page nowhere; but not on this machine, where people
+        # try a server out.
+        if self._authorize is not None and not (local is not None and is_loopback(str(local[0]))):
+            return host is not None or is_missing
+        return host is not None and is_loopback(host.name)
 
     async def admit(self, request: HttpRequest) -> Any:
         """Ask `authorize` for the principal of a request; None without an `authorize`.
@@ -76,7 +89,7 @@ class Guard:
         except Unauthorized as refused:
             challenges = [_challenge(challenge) for challenge in refused.challenge] or ["Bearer"]
             headers = [(b"www-authenticate", challenge.encode("latin-1", "replace")) for challenge in challenges]
-            raise Refusal(refused.status, str(refused).encode(), headers) from None
+            raise Refusal(refused.status, reason_of(refused).encode(), headers) from None
         raise TypeError(f"authorize: expected an async function, got one that returns {type(asked).__name__}")
 
 
@@ -97,37 +110,86 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _is_local(host: str) -> bool:
-    return is_loopback(_without_port(host))
+@attrs.frozen
+class Host:
+    """A host as Host and Origin have it: `name` is without the port and without brackets."""
+
+    name: str
+    text: str
 
 
-def _is_local_origin(origin: str) -> bool:
-    try:
-        parts = urlsplit(origin)
-        return parts.scheme in ("http", "https") and is_loopback(parts.hostname or "")
-    except ValueError:
-        return False
+@lru_cache(maxsize=64)
+def host_of(text: str) -> Host | None:
+    """The host that a text is, as a whole; None for any other text.
+
+    >>> host_of("[::1]:80"), host_of("[::1].evil.example"), host_of("localhost:1.evil.example")
+    (Host(name='::1', text='[::1]:80'), None, None)
+    """
+    found = _WHOLE_HOST.fullmatch(text.lower())
+    return None if found is None else _host(found)
 
 
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    name, _, port = host.rpartition(":")
-    return name if name and port.isdecimal() else host
+@lru_cache(maxsize=64)
+def origin_of(text: str) -> str | None:
+    """The origin that a text is, as a whole, in lower case; None for any other text.
+
+    "null" is one: pages have it that hide where they are from.
+
+    >>> origin_of("HTTPS://app.example:8443"), origin_of("http://localhost@evil.example")
+    ('https://app.example:8443', None)
+    """
+    text = text.lower()
+    if text == "null":
+        return text
+    found = _WHOLE_ORIGIN.fullmatch(text)
+    host = None if found is None else _host(found)
+    return None if found is None or host is None else f"{found['scheme']}://{host.text}"
 
 
-def _allows(allowed: frozenset[str], *spellings: str) -> bool:
-    return _ANY in allowed or any(spelling in allowed for spelling in spellings)
+def _host(found: re.Match[str]) -> Host | None:
+    """The host in a match; None where its numbers are none."""
+    port = found["port"]
+    if port is not None and int(port) >= 2**16:
+        return None
+    name = bracketed = found["name"]
+    if name is None:
+        try:
+            name = str(ipaddress.IPv6Address(found["v6"]))
+        except ValueError:
+            return None
+        bracketed = f"[{name}]"
+    return Host(name, bracketed if port is None else f"{bracketed}:{port}")
 
 
-def _names(field: str, names: Any) -> frozenset[str] | None:
+def _allows(allowed: frozenset[str], *spellings: str | None) -> bool:
+    return any(spelling is not None and (_ANY in allowed or spelling in allowed) for spelling in spellings)
+
+
+def _listed(field: str, names: Any, read: Callable[[str], str | None], expected: str) -> frozenset[str] | None:
     if names is None:
         return None
     # An iterator would be used up by the check of its types, and then let nothing in.
     is_collection = isinstance(names, Collection) and not isinstance(names, str)
     if not is_collection or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{field}: expected a collection of str")
-    return frozenset(_BRACKETED.sub(r"\1", name.lower().rstrip("/")) for name in names)
+    found: set[str] = set()
+    for name in names:
+        spelling = _ANY if name == _ANY else read(name)
+        if spelling is None:  # it would never match
+            raise ValueError(f'{field}: expected {expected}, or "*" for any, got {name!r}')
+        found.add(spelling)
+    return frozenset(found)
+
+
+def _listed_host(name: str) -> str | None:
+    host = host_of(name) or host_of(f"[{name}]")  # an IPv6 address may stand without brackets
+    if host is None:
+        return None
+    return host.name if host.text in (host.name, f"[{host.name}]") else host.text
+
+
+def _listed_origin(name: str) -> str | None:
+    return origin_of(name.rstrip("/"))
 
 
 def _challenge(challenge: Mapping[str, str]) -> str:

@@ -53,10 +53,10 @@ def asgi_app(
     Args:
         server: what to serve.
         path: where, below the place where it is mounted.
-        allowed_hosts: the names in `Host` that are served, with or without a port; `"*"` for any. None: on a
-            loopback address only names of this machine, on other addresses any name.
+        allowed_hosts: the names in `Host` that are served, with or without a port; `"*"` for any. None: names of
+            this machine alone, and with `authorize` any name, but on a loopback address.
         allowed_origins: the origins whose web pages may send requests, such as "https://example.com"; `"*"` for
-            any. None: as with `allowed_hosts`. Requests without an `Origin` come from no web page.
+            any. None: no page may. Requests without an `Origin` come from no web page.
         authorize: async, is given the headers of each request, names in lower case. What it returns is the
             `principal` of `Context`. It raises `Unauthorized` to refuse the request, with 401 or 403 and a
             challenge; any other exception is a fault, logged and answered with 500. Sessions and questions belong
@@ -64,8 +64,9 @@ def asgi_app(
         signing_key: takes the place of the server's own, at least 16 bytes.
         max_body: bytes of one request (16 MiB); a longer one is refused with 413.
         max_running: calls at once, of all clients (1,000); one more is refused with 503 and Retry-After.
-        max_sessions: sessions of the legacy era, and apart from them streams that belong to no call (10,000);
-            one more is refused with 503 and Retry-After.
+        max_sessions: sessions of the legacy era, and apart from them streams that belong to no call (10,000). One
+            more session takes the place of the longest unused one; if all are in use, it is refused with 503 and
+            Retry-After, and so is one more stream.
         session_idle: seconds without use after which a session ends (1,800). A running call and an open stream
             are use. A question to a client of the legacy era waits as long for its answer.
         limits: all bounds at once; the four options above take precedence over its fields.
@@ -129,7 +130,7 @@ async def serve_http(
     Args:
         server: what to serve.
         host: the address to listen on. On other addresses than loopback ones everybody in the network can reach
-            the tools: think of `authorize`, and of `allowed_hosts`.
+            the tools: they take an `authorize`, or the names that are served (`allowed_hosts`).
         port: the port; 0 takes a free one.
         path, allowed_hosts, allowed_origins, authorize, signing_key: as in `asgi_app`.
         max_body, max_running, max_sessions, session_idle, limits: as in `asgi_app`.
@@ -139,7 +140,8 @@ async def serve_http(
     Raises:
         OSError: the address cannot be listened on.
         RuntimeError: hypercorn is not installed (the extra `server`).
-        TypeError, ValueError: as `asgi_app`; nothing was listened on.
+        TypeError, ValueError: as `asgi_app`; or there is neither `authorize` nor `allowed_hosts` on an address
+            that is not a loopback one. Nothing was listened on.
 
     Example:
         >>> import trio
@@ -157,10 +159,14 @@ async def serve_http(
     # getaddrinfo takes any number, and uses its last 16 bits.
     if type(port) is not int or not 0 <= port < 2**16:
         raise ValueError(f"port: expected an integer from 0 to 65535, got {port!r}")
-    if not is_loopback(host):
+    if allowed_hosts is None and not is_loopback(host.lower()):
+        if authorize is None:
+            raise ValueError(
+                f"allowed_hosts: serving at {host!r} takes the names by which clients reach it, such as"
+                ' ["tools.example.com"], or ["*"] for any, or an authorize'
+            )
         # Listening on every address includes the loopback one, where the usual rules would be stricter.
-        allowed_hosts = ["*"] if allowed_hosts is None else allowed_hosts
-        allowed_origins = ["*"] if allowed_origins is None else allowed_origins
+        allowed_hosts = ["*"]
     limits = checked(limits)
     app = asgi_app(
         server,

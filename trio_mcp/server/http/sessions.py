@@ -12,7 +12,7 @@ import trio
 
 from ...errors import RequestError
 from ...protocol.headers import PROTOCOL_VERSION, SESSION
-from ...protocol.messages import answer_line
+from ...protocol.messages import Id, answer_line
 from ...protocol.revisions import LEGACY_VERSIONS
 from ..feature import FeatureTable
 from ..limits import ServerLimits
@@ -129,8 +129,6 @@ class Sessions:
         assert message.id is not None
         self._capacity.check(message.id)
         self._end_idle()
-        if len(self._sessions) >= self._limits.max_sessions:
-            raise busy(message.id, "too many sessions are open")
         session = HttpSession(
             self._server,
             self._features,
@@ -146,9 +144,23 @@ class Sessions:
         assert isinstance(answer, bytes | RequestError)  # such a method is answered at once
         headers: list[tuple[bytes, bytes]] = []
         if isinstance(answer, bytes):
+            if len(self._sessions) >= self._limits.max_sessions:
+                self._make_room(message.id)
             self._sessions[session.id] = session
             headers.append((_SESSION_HEADER.encode(), session.id.encode()))
         await request.respond(200, answer_line(message.id, answer), headers=headers)
+
+    def _make_room(self, id_: Id) -> None:
+        """End the session that has been unused for longest: most clients that leave say nothing of it.
+
+        Raises:
+            Refusal: with 503, if every session is in use.
+        """
+        unused = next((session for session in self._sessions.values() if not session.is_in_use), None)
+        if unused is None:
+            raise busy(id_, "too many sessions are open")
+        del self._sessions[unused.id]
+        unused.close()
 
     def _find(self, request: HttpRequest, principal: Any) -> HttpSession:
         id_ = request.headers.get(_SESSION_HEADER)
