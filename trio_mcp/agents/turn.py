@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from ..errors import ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
-from ..tools.failures import CallTimedOutError
+from ..tools.failures import CallTimedOutError, without_strays
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
 from ..tools.wrapping import call_through
@@ -167,10 +167,13 @@ async def _attempt(work: Callable[[], Awaitable[_T]]) -> _T | Exception:
     """What some user's code returns, or the exception that it raised; a cancel and what ends a program pass."""
     try:
         return await work()
-    except Exception as error:  # noqa: BLE001 - becomes a tool text
-        return error
-    except BaseExceptionGroup as group:
-        cancels, failures = group.split(trio.Cancelled)
+    except BaseException as raised:
+        error = without_strays(raised)
+        if isinstance(error, Exception):
+            return error
+        if not isinstance(error, BaseExceptionGroup):
+            raise
+        cancels, failures = error.split(trio.Cancelled)
         if cancels is None or (failures is not None and not isinstance(failures, Exception)):
             raise
         # The call has no outcome any more that could tell what went wrong in tidying up.

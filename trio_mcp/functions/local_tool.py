@@ -17,7 +17,7 @@ from ..models.result import ToolResult
 from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
 from ..tools.context import CallContext, Context
-from ..tools.failures import RaisedResult, reason_of
+from ..tools.failures import RaisedResult, reason_of, without_strays
 from ..tools.tool import Arguments, Tool
 from .returns import Returns
 from .signature import Signature
@@ -93,11 +93,14 @@ class FunctionRun:
             call = partial(self.function, **keywords)
         try:
             value = await (call() if _is_async(self.function) else _in_thread(call))
-        except Exception as error:
-            logger.debug('tool "%s" failed', name, exc_info=True)
+        except BaseException as raised:
+            failure = without_strays(raised)
+            if not isinstance(failure, Exception):
+                raise
+            logger.debug('tool "%s" failed', name, exc_info=raised)
             # An exception while the function tidies up does not take the place of the cancel.
             await trio.lowlevel.checkpoint_if_cancelled()
-            return RaisedResult.of(error)
+            return RaisedResult.of(failure)
         try:
             return self.returns.result(value)
         except Exception as error:  # noqa: BLE001 - what encoding, or the validators of a user's class, raise

@@ -5,6 +5,8 @@ This knows exceptions and results, and neither tools nor how they are called.
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import trio
 
@@ -113,6 +115,24 @@ def failure_text(error: BaseException) -> str:
     error = _innermost(error)
     of_connection = isinstance(error, MCPError | trio.ClosedResourceError) and not isinstance(error, _FOR_MODELS)
     return f"mcp: {text_of(error)}" if of_connection else text_of(error)
+
+
+def without_strays(error: BaseException) -> BaseException:
+    """What some user's function raised, with a cancel in it only where one is in effect here.
+
+    Functions that share a result hand on each other's exceptions, and so a `trio.Cancelled` of a scope that is
+    over. A nursery takes it for its own: everything beside the function would end, and nobody be told why.
+    """
+    if trio.current_effective_deadline() == -math.inf:
+        return error
+    rest: BaseException | None = None
+    if isinstance(error, BaseExceptionGroup):
+        strays, rest = error.split(trio.Cancelled)
+        if strays is None:
+            return error
+    elif not isinstance(error, trio.Cancelled):
+        return error
+    return rest or RuntimeError("trio.Cancelled of another cancel scope was raised: nothing is cancelled here")
 
 
 def as_utf8(text: str) -> str:

@@ -14,7 +14,7 @@ from ...protocol.headers import HeaderParameter, header_parameters
 from ...protocol.messages import INVALID_PARAMS, decode_json
 from ...protocol.revisions import Era
 from ...tools.context import CallContext
-from ...tools.failures import failure_text
+from ...tools.failures import failure_text, without_strays
 from ...tools.tool import Tool
 from ..calls.call_context import LegacyCall, ModernCall
 from ..calls.multi_round import RoundParams, begin_round
@@ -89,13 +89,14 @@ async def _result_of(tool: Tool, params: CallParams, call: CallContext) -> ToolR
         if not params.has_object:
             raise RequestError(INVALID_PARAMS, str(error)) from error
         return ToolResult(str(error), is_error=True)
-    except Exception as error:  # noqa: BLE001 - a remote tool's: of its connection, or of a user's `headers`
-        return ToolResult(failure_text(error), is_error=True)
-    except (SystemExit, BaseExceptionGroup) as error:
+    except BaseException as raised:
+        failure = without_strays(raised)
+        others = failure.split((Exception, SystemExit))[1] if isinstance(failure, BaseExceptionGroup) else failure
         # A function that was written for a command line ends its program. Here it would end it for every client.
-        if isinstance(error, BaseExceptionGroup) and error.split((Exception, SystemExit))[1] is not None:
+        # An Exception is a remote tool's: of its connection, or of a user's `headers`.
+        if not (others is None or isinstance(others, Exception | SystemExit)):
             raise
-        return ToolResult(failure_text(error), is_error=True)
+        return ToolResult(failure_text(failure), is_error=True)
 
 
 def _same_call(params: CallParams) -> Sequence[Any]:
