@@ -345,3 +345,10 @@ async def test_a_handler_that_raises_a_cancel_of_somebody_elses_scope_costs_only
         async with open_functions(ask, protocol="legacy", on_elicit=raise_stray_cancel) as connection:
             assert (await connection.call_tool("ask")).content == "cancel None"
             assert (await connection.call_tool("ask")).content == "cancel None"
+
+
+async def test_a_plain_function_as_the_handler_is_named_to_the_caller() -> None:
+    plain: Any = lambda request: ElicitResult.decline()  # noqa: E731 - the mistake
+    async with open_functions(ask, protocol="modern", on_elicit=plain) as connection:
+        with pytest.raises(TypeError, match="on_elicit: expected an async function, this one returned E"):
+            await connection.call_tool("ask")

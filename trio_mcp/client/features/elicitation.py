@@ -17,6 +17,7 @@ from ...models.elicitation import ElicitRequest, ElicitResult
 from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
+from ...tools.awaiting import awaited
 from ..feature import Feature, ServerRequest
 
 #: Answers one question of a server to the user: `async (ElicitRequest) -> ElicitResult`.
@@ -27,7 +28,7 @@ def elicitation(on_elicit: OnElicit) -> Feature:
     """The feature that puts a server's questions to this handler. Its failure tells a legacy server "cancel"."""
 
     async def answer(request: ElicitRequest) -> dict[str, Any]:
-        result = await on_elicit(request)
+        result = await awaited("on_elicit", on_elicit(request))
         if not isinstance(result, ElicitResult):
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
         if result.action != "accept":
