@@ -20,6 +20,7 @@ from .client.launching import launcher_for
 from .client.limits import ClientLimits
 from .client.opening import open_connection
 from .errors import SENTENCE_SHOWN, InvalidServerError, MCPError
+from .http import bounds
 from .models.server import Server
 from .nursery import bare_nursery
 from .redaction import bounded_line
@@ -42,15 +43,15 @@ class GatewayLimits:
     """
 
     #: Of the connections to the servers.
-    client: ClientLimits = field(factory=ClientLimits)
+    client: ClientLimits = field(factory=ClientLimits, validator=bounds.of_kind(ClientLimits))
     #: Seconds before a server is started again, or asked again for its tools: doubled each time, up to the second.
-    first_pause: float = 1.0
-    longest_pause: float = 60.0
+    first_pause: float = bounds.duration(1.0)
+    longest_pause: float = bounds.duration(60.0)
     #: Seconds after which a server that is up counts as stable: when it is lost, the pauses begin anew.
-    stable: float = 60.0
+    stable: float = bounds.patience(60.0)
     #: Seconds that opening waits for slow servers. Many clients list the tools once and never again, and miss
     #: those that come later; but hosts give up on a server that says nothing for 30 s or 60 s.
-    patience: float = 10.0
+    patience: float = bounds.patience(10.0)
 
 
 @asynccontextmanager
@@ -101,6 +102,8 @@ async def open_gateway(
     gateway = ToolServer(name, version=version, instructions=instructions, mask_errors=mask_errors)
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")
+    if limits is not None and not isinstance(limits, GatewayLimits):
+        raise InvalidServerError("limits", f"expected GatewayLimits, got {type(limits).__name__}")
     limits = GatewayLimits() if limits is None else limits
     info = {"name": name, "version": version}
     board = _Board(gateway)

@@ -11,8 +11,19 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.client.test_cancel_every_step import CancelAt
 from tests.peers import open_lives, peer
+from tests.strays import raise_stray_cancel
 from tests.turns import Hall, calls, open_toolbox, renamed, run_one, texts
-from trio_mcp import Policy, Toolbox, ToolCall, ToolResult, open_connection, tool
+from trio_mcp import (
+    Context,
+    ElicitRequest,
+    ElicitResult,
+    Policy,
+    Toolbox,
+    ToolCall,
+    ToolResult,
+    open_connection,
+    tool,
+)
 
 #: More steps than any turn here has.
 MOST_STEPS = 1000
@@ -273,3 +284,28 @@ def test_ctrl_c_ends_a_turn_that_waits_for_a_thread_and_a_task() -> None:
     with pytest.raises(KeyboardInterrupt):
         trio.run(main)
     assert hall.log == ["a came", "a was cancelled"]
+
+
+@pytest.mark.parametrize("function", ["approve", "on_outcome", "on_progress", "on_elicit"])
+async def test_a_function_that_raises_a_cancel_of_somebody_elses_scope_costs_only_its_call(function: str) -> None:
+    @tool(name="fails", policy=Policy(require_approval=True))
+    async def fails(context: Context) -> str:
+        await context.progress(1)
+        await context.ask("elicitation/create", {"message": "m", "requestedSchema": {}})
+        return "done"
+
+    async def approve(call: ToolCall) -> bool:
+        return True
+
+    async def on_elicit(request: ElicitRequest) -> ElicitResult:
+        return ElicitResult.decline()
+
+    functions: Any = {"approve": approve, "on_elicit": on_elicit, function: raise_stray_cancel}
+    toolbox = Toolbox([fails, change])
+    first, second = await toolbox.run([*calls("fails"), ToolCall("2", "change", {"text": "b"})], **functions)
+    assert first.content == (
+        "done"
+        if function == "on_outcome"
+        else "RuntimeError: trio.Cancelled of another cancel scope was raised: nothing is cancelled here"
+    )
+    assert second.content == "b"

@@ -15,6 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.turns import Hall, calls, open_toolbox, run_one, texts
 from trio_mcp import (
     ApprovalRequiredError,
+    Context,
     Image,
     Policy,
     ServerStoppedError,
@@ -611,3 +612,20 @@ def test_at_every_position_the_cut_keeps_whole_characters_and_counts_the_rest(te
         assert note == f"…[truncated {len(whole) - size} bytes]"
         following = len(text[len(kept)].encode("utf-8", "surrogatepass"))
         assert size <= limit < size + following, "as much as fits, and not a character more"
+
+
+@pytest.mark.parametrize("function", ["approve", "on_progress", "on_elicit", "wrap"])
+async def test_a_plain_function_where_an_async_one_belongs_is_named(function: str) -> None:
+    wrap: Any = [lambda *_: True] if function == "wrap" else []
+
+    @tool(policy=Policy(require_approval=function == "approve", wrap=wrap))
+    async def talk(context: Context) -> str:
+        if function == "on_progress":
+            await context.progress(1)
+        else:
+            await context.ask("elicitation/create", {"message": "m", "requestedSchema": {}})
+        return "done"
+
+    functions: Any = {} if wrap else {function: lambda *_: True}
+    (outcome,) = await Toolbox([talk]).run([ToolCall("1", "talk")], **functions)
+    assert outcome.content == f"TypeError: {function}: expected an async function, this one returned bool"

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import trio
 
+from tests.http_peer import Exchange, start_peer
 from tests.scripts import DONE, call_that_asks, handshake, wire
 from tests.wiretap import open_tapped_script
-from trio_mcp import ClientLimits, ElicitRequest, ElicitResult, ProtocolError
+from trio_mcp import ClientLimits, ElicitRequest, ElicitResult, ProtocolError, open_connection
 from trio_mcp.client.options import Options
 from trio_mcp.testing import open_script
 
@@ -81,3 +82,19 @@ async def test_questions_to_any_method_are_answered() -> None:
     ).replace("tools/call", "prompts/get")
     async with open_script(script, protocol="modern", on_elicit=decline) as connection:
         assert await connection.request("prompts/get", {"name": "t"}) == DONE
+
+
+async def test_a_call_of_very_many_rounds_is_waited_for_as_any_other(nursery: trio.Nursery) -> None:
+    """The pause is doubled in each round, and 2 to the power of 1,024 has no float."""
+    peer = await start_peer(nursery, "modern")
+    left = iter(range(1025))
+
+    async def again(exchange: Exchange) -> None:
+        is_over = next(left, None) is None
+        await exchange.result(DONE if is_over else {"resultType": "input_required", "requestState": "s"})
+
+    peer.calls["echo"] = again
+    limits = ClientLimits(max_rounds=1025, round_pause=0.0)
+    with trio.fail_after(30):
+        async with open_connection(peer.server(), limits=limits) as connection:
+            assert (await connection.call_tool("echo")).content == "done"

@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS
 from tests.scripts import FORMS, call_that_asks, handshake
+from tests.strays import raise_stray_cancel
 from trio_mcp import (
     Context,
     ElicitRequest,
@@ -338,3 +339,17 @@ async def test_open_memory_connection_is_where_all_this_is_offered_too() -> None
     server.add_tools(ask)
     async with open_memory_connection(server, on_elicit=answering(ElicitResult.decline())) as connection:
         assert (await connection.call_tool("ask")).content == "decline None"
+
+
+async def test_a_handler_that_raises_a_cancel_of_somebody_elses_scope_costs_only_its_answer() -> None:
+    with trio.fail_after(5):
+        async with open_functions(ask, protocol="legacy", on_elicit=raise_stray_cancel) as connection:
+            assert (await connection.call_tool("ask")).content == "cancel None"
+            assert (await connection.call_tool("ask")).content == "cancel None"
+
+
+async def test_a_plain_function_as_the_handler_is_named_to_the_caller() -> None:
+    plain: Any = lambda request: ElicitResult.decline()  # noqa: E731 - the mistake
+    async with open_functions(ask, protocol="modern", on_elicit=plain) as connection:
+        with pytest.raises(TypeError, match="on_elicit: expected an async function, this one returned E"):
+            await connection.call_tool("ask")

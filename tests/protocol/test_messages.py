@@ -489,3 +489,12 @@ def test_a_long_broken_answer_is_not_read_as_a_whole() -> None:
     assert (
         salvage_answer_id(b'{"jsonrpc":"2.0","x":[' + filler + b'1],"id":7,"result":[' + filler + b"!]}") is None
     )
+
+
+@pytest.mark.parametrize("text", ["}", "} }", "a { b } c }", '\\"}'])
+def test_a_brace_in_a_text_does_not_make_a_member_of_the_result_the_id_of_the_answer(text: str) -> None:
+    """The line is cut behind an object in the result: its id would fail a call that still runs."""
+    data = b'{"jsonrpc":"2.0","result":{"text":"%b","id":5}' % text.encode()
+    assert salvage_answer_id(data) is None
+    whole = data + b',"id":7}'
+    assert salvage_answer_id(whole) == 7

@@ -13,8 +13,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.exposing import ERAS, Client, call, failure, modern, raw, text_of
-from trio_mcp import Context, ToolServer, open_memory_connection, tool
+from tests.strays import raise_stray_cancel
+from trio_mcp import Agent, Context, ToolServer, add_agent, open_memory_connection, tool
 from trio_mcp.protocol.revisions import Era
+from trio_mcp.testing import open_functions
 from trio_mcp.tools.context import LEVELS
 
 EVERY_ERA = pytest.mark.parametrize("era", ERAS)
@@ -401,3 +403,45 @@ async def test_a_thousand_calls_in_flight_are_each_answered(era: Era) -> None:
                 for number in range(1000):
                     nursery.start_soon(one, connection, number)
     assert answers == {number: str(number) for number in range(1000)}
+
+
+# --- a cancel that belongs to nobody
+
+
+@EVERY_ERA
+@pytest.mark.parametrize("with_more", [False, True])
+async def test_a_cancel_of_somebody_elses_scope_fails_the_call_and_leaves_the_server_alone(
+    era: str, with_more: bool
+) -> None:
+    """A nursery takes it for its own cancel: the server would end for all, without a word."""
+
+    @tool
+    async def shared() -> None:
+        try:
+            await raise_stray_cancel()
+        except trio.Cancelled as error:
+            if with_more:
+                raise BaseExceptionGroup("both", [error, ValueError("no pears")]) from None
+            raise
+
+    with trio.fail_after(5):
+        async with open_functions(shared, steps, protocol=era) as connection:
+            failed = await connection.call_tool("shared")
+            assert failed.is_error
+            assert failed.content == (
+                "ValueError: no pears"
+                if with_more
+                else "RuntimeError: trio.Cancelled of another cancel scope was raised: nothing is cancelled here"
+            )
+            assert (await connection.call_tool("steps")).content == "done"
+
+
+@EVERY_ERA
+async def test_a_wrapper_that_raises_a_cancel_of_somebody_elses_scope_fails_the_call(era: str) -> None:
+    server = ToolServer("s")
+    add_agent(server, Agent("agent", raise_stray_cancel, tools=[steps], wrap=[raise_stray_cancel]), "Fails.")
+    with trio.fail_after(5):
+        async with open_memory_connection(server, protocol=era) as connection:
+            for name, arguments in (("agent", {"prompt": "p"}), ("steps", {}), ("steps", {})):
+                failed = await connection.call_tool(name, arguments)
+                assert "trio.Cancelled of another cancel scope" in failed.content

@@ -21,6 +21,7 @@ from ..functions.signature import annotations_of
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
 from ..server.registry import ToolServer
+from ..tools.awaiting import awaited
 from ..tools.context import CallContext
 from ..tools.failures import RaisedResult, failure_text, raise_unless_failure
 from ..tools.policy import ToolCall, Wrapper, as_wrappers
@@ -137,10 +138,7 @@ def _agent_tool(agent: AgentLike, description: str) -> Tool:
     """The tool that takes a prompt and runs the agent."""
 
     async def ask(prompt: str) -> Any:
-        pending: object = agent.run(prompt)
-        if not inspect.isawaitable(pending):
-            raise TypeError(f"run: expected an async function, this one returned {type(pending).__name__}")
-        return await pending
+        return await awaited("run", agent.run(prompt))
 
     make = make_tool(name=agent.name, description=description)
     found = make(ask)  # an error in here is about the name

@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isawaitable
 from typing import TypeVar
 
 import trio
@@ -21,6 +20,7 @@ from ..models.elicitation import OnElicit
 from ..models.result import ToolResult
 from ..protocol.arguments import encode_arguments
 from ..redaction import bounded_line
+from ..tools.awaiting import awaited
 from ..tools.failures import CallTimedOutError, is_of, raise_unless_failure
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
@@ -148,10 +148,8 @@ async def _ask(approve: Approve, call: ToolCall) -> bool | str:
 
 
 async def _call_async(name: str, function: Callable[..., Awaitable[_T]], argument: object) -> _T:
-    pending = function(argument)
-    if not isawaitable(pending):
-        raise TypeError(f"{name}: expected an async function, this one returned {type(pending).__name__}")
-    return await pending
+    result: _T = await awaited(name, function(argument))
+    return result
 
 
 async def _call_in_time(tool: Tool, call: ToolCall, context: TurnContext) -> ToolResult:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..models.elicitation import ElicitRequest, ElicitResult, OnElicit
+from ..tools.awaiting import awaited
 from ..tools.context import LocalCall
 from ..tools.policy import ToolCall
 
@@ -28,7 +29,8 @@ class TurnContext(LocalCall):
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._on_call_progress is not None:
-            await self._on_call_progress(self._of_call, progress, total, message)
+            pending = self._on_call_progress(self._of_call, progress, total, message)
+            await awaited("on_progress", pending)
 
     async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
         """Answer a form by `on_elicit`. There is nobody to ask anything else.
@@ -42,7 +44,7 @@ class TurnContext(LocalCall):
         message, schema = params.get("message"), params.get("requestedSchema")
         if not isinstance(message, str) or not isinstance(schema, dict):
             raise ValueError("params: a form needs a message and a requestedSchema")
-        answer = await self._on_elicit(ElicitRequest(message, schema, dict(params)))
+        answer = await awaited("on_elicit", self._on_elicit(ElicitRequest(message, schema, dict(params))))
         if not isinstance(answer, ElicitResult):
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(answer).__name__}")
         if answer.action != "accept":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from .bounds import amount, count, duration, patience
+
 
 @attrs.frozen(kw_only=True)
 class PoolLimits:
@@ -14,10 +16,10 @@ class PoolLimits:
     """
 
     #: To connect, the look-up of the name and the TLS handshake included, where the request says nothing.
-    connect_timeout: float = 10.0
+    connect_timeout: float = duration(10.0)
     #: Idle connections that are kept for one origin: descriptors are few, and a new connection costs little.
-    max_idle: int = 256
+    max_idle: int = amount(256)
     #: The age at which an idle connection is not used any more: servers commonly close theirs after 5 to 75 s.
-    idle_expiry: float = 60.0
+    idle_expiry: float = patience(60.0)
     #: The head of a response, as in httpcore.
-    max_head: int = 100 * 1024
+    max_head: int = count(100 * 1024)

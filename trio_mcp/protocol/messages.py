@@ -240,6 +240,8 @@ _PARTS = {
 _ID_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(id)b,(?:%(version)b,)?%(outcome)b" % _PARTS)
 _OUTCOME_FIRST = re.compile(rb"\s*\{(?:%(version)b,)?%(outcome)b" % _PARTS)
 _ID_LAST = re.compile(rb",(?:%(version)b,)?%(id)b(?:,%(version)b)?\}\s*\Z" % _PARTS)
+# A string, to the end of the line where it is never closed. Possessive: looking for its end again is quadratic.
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 #: How much of each end of a broken line is looked at: the reader must not be held up by what is broken anyway.
 _LOOKED_AT = 512
 
@@ -258,7 +260,8 @@ def salvage_answer_id(data: bytes) -> Id | None:
     if found is None and (head := _OUTCOME_FIRST.match(data, 0, _LOOKED_AT)):
         found = _ID_LAST.search(data, max(0, len(data) - _LOOKED_AT))
         seen = head[0] if found is None else head[0] + found[0]
-        if data.count(b"{") != data.count(b"}"):  # cut behind an object of the result
+        between = _STRING.sub(b"", data)
+        if between.count(b"{") != between.count(b"}"):  # cut behind an object of the result
             return None
     if found is None or b'"jsonrpc"' not in seen:
         return None

@@ -2,39 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import attrs
 
+from ..http.bounds import count, duration, grace, of_kind
 from ..transports.limits import LineLimits
-
-
-def _is_count(_: object, field: attrs.Attribute[Any], value: Any) -> None:
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{field.name}: expected an integer of at least 1, got {value!r}")
-
-
-def _is_duration(_: object, field: attrs.Attribute[Any], value: Any) -> None:
-    if type(value) not in (int, float) or not value > 0:
-        raise ValueError(f"{field.name}: expected seconds above 0, got {value!r}")
-
-
-def _is_grace(_: object, field: attrs.Attribute[Any], value: Any) -> None:
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ValueError(f"{field.name}: expected finite seconds of at least 0, got {value!r}")
-
-
-def _count(default: int) -> Any:
-    return attrs.field(default=default, validator=_is_count)
-
-
-def _duration(default: float) -> Any:
-    return attrs.field(default=default, validator=_is_duration)
-
-
-def _grace(default: float) -> Any:
-    return attrs.field(default=default, validator=_is_grace)
 
 
 @attrs.frozen(kw_only=True)
@@ -75,43 +46,43 @@ class ServerLimits:
     """
 
     # Arguments with a few pictures in them fit, and any stranger can make us hold that much.
-    max_body: int = _count(16 * 2**20)
+    max_body: int = count(16 * 2**20)
     # Each call is a task and what its tool needs, and occupies a connection.
-    max_running: int = _count(1000)
+    max_running: int = count(1000)
     # Each session is some kilobytes, each stream a connection.
-    max_sessions: int = _count(10_000)
+    max_sessions: int = count(10_000)
     # Clients that crash never say that they have gone.
-    session_idle: float = _duration(1800.0)
+    session_idle: float = duration(1800.0)
     # Below the 10 s after which containers are killed.
-    stop_grace: float = _grace(5.0)
+    stop_grace: float = grace(5.0)
     # Below the 2 s after which hosts send signals.
-    eof_grace: float = _grace(1.5)
+    eof_grace: float = grace(1.5)
     # A client that sends byte by byte holds a connection for nothing.
-    body_patience: float = _duration(30.0)
-    body_pace: int = _count(4096)
+    body_patience: float = duration(30.0)
+    body_pace: int = count(4096)
     # A client that is still sending does not read the refusal.
-    discard_patience: float = _grace(5.0)
+    discard_patience: float = grace(5.0)
     # Proxies close a stream that is silent for a minute, some for less.
-    keep_alive: float = _duration(15.0)
+    keep_alive: float = duration(15.0)
     # Also bounds half a head. Hypercorn keeps a connection as long that its client has closed: longer would cost
     # a descriptor for each client of the last minute.
-    connection_idle: float = _duration(5.0)
+    connection_idle: float = duration(5.0)
     # The arguments that a tool wants to see in headers are part of the head.
-    max_head: int = _count(64 * 2**10)
+    max_head: int = count(64 * 2**10)
     # A burst of clients must not be refused by the kernel.
-    backlog: int = _count(1024)
+    backlog: int = count(1024)
     # A client that reads too slowly loses the oldest notifications: progress and log messages are news, and a
     # tool must not stand still because a stranger does not read.
-    max_queued: int = _count(1000)
-    max_queued_bytes: int = _count(16 * 2**20)
+    max_queued: int = count(1000)
+    max_queued_bytes: int = count(16 * 2**20)
     # Each message of a batch may be a call.
-    max_batch: int = _count(100)
+    max_batch: int = count(100)
     # Python's decoder takes fifty times as long as msgspec: 16 MiB of such JSON would hold up every other client
     # for eight seconds.
-    max_odd_json: int = _count(2**20)
+    max_odd_json: int = count(2**20)
     # As long as people take to answer a form.
-    request_state_expiry: float = _duration(600.0)
-    lines: LineLimits = attrs.field(factory=LineLimits, validator=attrs.validators.instance_of(LineLimits))
+    request_state_expiry: float = duration(600.0)
+    lines: LineLimits = attrs.field(factory=LineLimits, validator=of_kind(LineLimits))
 
 
 #: The usual limits.

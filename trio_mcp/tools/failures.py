@@ -173,6 +173,24 @@ def failure_text(error: BaseException) -> str:
     return f"mcp: {text_of(error)}" if of_connection else text_of(error)
 
 
+def without_strays(error: BaseException) -> BaseException:
+    """What some user's function raised, with a cancel in it only where one is in effect here.
+
+    Functions that share a result hand on each other's exceptions, and so a `trio.Cancelled` of a scope that is
+    over. A nursery takes it for its own: everything beside the function would end, and nobody be told why.
+    """
+    if trio.current_effective_deadline() == -math.inf:
+        return error
+    rest: BaseException | None = None
+    if isinstance(error, BaseExceptionGroup):
+        strays, rest = error.split(trio.Cancelled)
+        if strays is None:
+            return error
+    elif not isinstance(error, trio.Cancelled):
+        return error
+    return rest or RuntimeError("trio.Cancelled of another cancel scope was raised: nothing is cancelled here")
+
+
 def as_utf8(text: str) -> str:
     """The text, with lone surrogates (of file names, say) shown as escapes: official clients drop such a line."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..models.result import ToolResult
+from .awaiting import awaited
 from .policy import Proceed, ToolCall, Wrapper
 
 
@@ -31,7 +32,7 @@ async def call_through(wrappers: Sequence[Wrapper], call: ToolCall, run: Proceed
     """
     if not wrappers:
         return await run(call)
-    result = await wrappers[0](call, partial(_go_on, call.name, wrappers[1:], run))
+    result = await awaited("wrap", wrappers[0](call, partial(_go_on, call.name, wrappers[1:], run)))
     if not isinstance(result, ToolResult):
         raise TypeError(f'a wrapper of tool "{call.name}" returned {type(result).__name__}, not a ToolResult')
     return result

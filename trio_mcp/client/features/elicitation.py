@@ -18,6 +18,7 @@ from ...models.validation import validation_message
 from ...protocol.arguments import encode_arguments
 from ...protocol.messages import INVALID_PARAMS
 from ...redaction import NOTHING_SECRET, Redactor, bounded_line
+from ...tools.awaiting import awaited
 from ..feature import Feature, ServerRequest
 
 
@@ -28,7 +29,7 @@ def elicitation(on_elicit: OnElicit, redactor: Redactor = NOTHING_SECRET) -> Fea
     """
 
     async def answer(request: ElicitRequest) -> dict[str, Any]:
-        result = await on_elicit(request)
+        result = await awaited("on_elicit", on_elicit(request))
         if not isinstance(result, ElicitResult):
             raise TypeError(f"on_elicit: expected an ElicitResult, got {type(result).__name__}")
         if result.action != "accept":

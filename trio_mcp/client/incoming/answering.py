@@ -16,6 +16,7 @@ import trio
 from ...errors import ProtocolError, RequestError
 from ...models.result import InputRequired
 from ...protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
+from ...tools.failures import without_strays
 from ..feature import ServerRequest
 
 logger: logging.Logger = logging.getLogger("trio_mcp.client")
@@ -79,7 +80,9 @@ class PendingAnswers:
             return error
         try:
             return encode_any(dict(await request.answer(asked)))
-        except Exception:
+        except BaseException as raised:
+            if not isinstance(without_strays(raised), Exception):
+                raise
             logger.exception('server "%s": %s', self._server_name, request.failure)
             if request.fallback is None:
                 return RequestError(INTERNAL_ERROR, f"{method} failed")

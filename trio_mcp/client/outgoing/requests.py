@@ -163,7 +163,7 @@ class Requests:
         if rounds > self._limits.max_rounds:
             raise ProtocolError(f"the server asks for input again after {self._limits.max_rounds} rounds", data)
         if not required.requests:  # the server asks for time, not for input
-            await trio.sleep(self._limits.round_pause * 2 ** (rounds - 1))
+            await trio.sleep(self._limits.round_pause * 2.0 ** min(rounds - 1, 60))
         answers = await self._answer_round(required, data)
         return join_members(joined(members), answers)
 
