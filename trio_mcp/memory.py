@@ -56,6 +56,7 @@ async def open_memory_connection(
         ...     async with open_memory_connection(server) as connection:
         ...         return (await connection.call_tool("double", {"number": 4})).content
     """
+    await trio.lowlevel.checkpoint()
     if not isinstance(server, ToolServer):
         raise InvalidServerError("server", f"expected a ToolServer, got {type(server).__name__}")
     Server(name, command="none", protocol=protocol)  # the rules of `Server` for both hold here too

@@ -123,6 +123,7 @@ class Turn:
         call, limit = running.call, tool.policy.max_result_bytes
         running.began = trio.current_time()
         context = TurnContext(call, self.on_progress, self.on_elicit)
+        await trio.lowlevel.checkpoint()  # many calls of functions that never wait can be cancelled between two
         result = await _attempt(partial(_call_in_time, tool, call, context))
         seconds = running.seconds
         try:

@@ -107,6 +107,7 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
+    await trio.lowlevel.checkpoint()
     launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
     async with opened(launcher, options) as connection:
         yield connection
@@ -135,8 +136,8 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
+    await trio.lowlevel.checkpoint()
     launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
-
     if not isinstance(nursery, trio.Nursery):
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
@@ -178,6 +179,7 @@ async def open_connections(
         ...     async with open_connections(servers, on_error="warn") as connections:
         ...         print(len(connections.tools), "tools;", "failed:", list(connections.failed))
     """
+    await trio.lowlevel.checkpoint()
     if on_error not in ("raise", "warn"):
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
     if not isinstance(servers, Iterable):
