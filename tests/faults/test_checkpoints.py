@@ -40,6 +40,7 @@ from trio_mcp import (
     serve_stdio,
     tool,
 )
+from trio_mcp.protocol.revisions import ProtocolChoice
 from trio_mcp.tools.context import LocalCall
 
 WRONG: Any = object()
@@ -220,7 +221,7 @@ def served() -> ToolServer:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_every_function_of_a_connection_is_a_checkpoint(era: str) -> None:
+async def test_every_function_of_a_connection_is_a_checkpoint(era: ProtocolChoice) -> None:
     with trio.fail_after(5):
         async with open_memory_connection(served(), protocol=era) as connection:
             for paths in CONNECTED.values():
@@ -230,7 +231,9 @@ async def test_every_function_of_a_connection_is_a_checkpoint(era: str) -> None:
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_no_function_of_a_connection_sends_anything_where_it_is_cancelled_at_once(era: str) -> None:
+async def test_no_function_of_a_connection_sends_anything_where_it_is_cancelled_at_once(
+    era: ProtocolChoice,
+) -> None:
     with trio.fail_after(5):
         async with open_memory_connection(served(), protocol=era) as connection:
             before = connection.statistics().bytes_out
@@ -246,7 +249,7 @@ async def test_no_function_of_a_connection_sends_anything_where_it_is_cancelled_
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 @pytest.mark.parametrize("listens", [True, False])
-async def test_a_served_tool_that_only_tells_can_be_cancelled(era: str, listens: bool) -> None:
+async def test_a_served_tool_that_only_tells_can_be_cancelled(era: ProtocolChoice, listens: bool) -> None:
     """It tells of progress and logs in a loop: the client that cancels it must be heard."""
     rounds = 0
     ended = trio.Event()
