@@ -41,12 +41,16 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
             of_body = of_body.split(trio.Cancelled)[1]  # cancelled because of a task, and by now over
         leaving = _leaving(None if isinstance(of_body, trio.Cancelled) else of_body, of_tasks)
         if leaving is not None:
-            raise leaving
+            context = leaving.__context__
+            try:
+                raise leaving
+            finally:
+                leaving.__context__ = context  # not what the body was left by
         if of_body is not None or group is not None:
             # A Cancelled that an outer scope waits for was taken by the nursery's own cancel, or by the split.
             await trio.lowlevel.checkpoint_if_cancelled()
     finally:
-        leaving = None
+        leaving = context = None
         del of_body, group, of_tasks  # a traceback holds this frame: no cycle through it
 
 
