@@ -21,6 +21,7 @@ import trio
 
 
 @asynccontextmanager
+@trio.lowlevel.enable_ki_protection  # not the body, which is no part of this frame
 async def bare_nursery() -> AsyncIterator[trio.Nursery]:
     """`trio.open_nursery`, with exceptions unwrapped as the head of this file says."""
     of_body: BaseException | None = None

@@ -253,6 +253,7 @@ def _checked(
 
 
 @asynccontextmanager
+@trio.lowlevel.enable_ki_protection  # its end tells the transport, which is shielded, to end
 async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Connection]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as callbacks:
@@ -298,8 +299,8 @@ async def _negotiated(
     on_stderr = None if options.stderr is None else options.stderr.put
     while True:
         client = Client(launcher.server, launcher.name, options)
-        transport = await launcher.start(client.handlers, on_stderr)
         connection = Connection(client)
+        transport = await launcher.start(client.handlers, on_stderr)
         client.attach(transport, nursery, connection)  # no checkpoint before this: what runs has its keeper
         starts.append(client)
         decision, lost = await negotiate(
