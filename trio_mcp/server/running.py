@@ -28,12 +28,14 @@ class RunningRequests:
     def __len__(self) -> int:
         return len(self._scopes)
 
-    def refuse_repeated(self, id_: Id) -> RequestError | None:
+    def refuse_repeated(self, id_: Id, *, is_unanswered: bool = False) -> RequestError | None:
         """What a request is answered whose id another one has that still runs; None where there is none.
+
+        `is_unanswered` says that the answer to another one of that id has not been written.
 
         basic: "The request ID MUST NOT have been previously used by the requestor within the same session."
         """
-        if id_ in self._scopes:
+        if is_unanswered or id_ in self._scopes:
             return RequestError(INVALID_REQUEST, f"request {id_!r} is still running")
         return None
 

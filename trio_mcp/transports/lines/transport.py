@@ -169,6 +169,10 @@ class StreamTransport:
         """
         self._hand_over(answer_line(id, answer), ("the answer to", id) if held else None)
 
+    def is_unwritten(self, id: Id) -> bool:  # noqa: A002 - likewise
+        """Whether the `held` answer to a request of the peer still waits to be written."""
+        return self._outbox.is_waiting(("the answer to", id))
+
     async def wait_room(self) -> None:
         """Wait until a new line may be handed over. No checkpoint where there is room."""
         await self._outbox.wait_room()
