@@ -18,6 +18,7 @@ import httpx
 import trio
 
 from .client_connection import Http1Connection, Origin, Timeouts, raise_as, within
+from .keepalive import keep_alive
 from .limits import PoolLimits
 
 
@@ -106,6 +107,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             # Happy eyeballs: several addresses of one name are tried beside one another.
             opened = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
             plain = socket.socket(fileno=opened.socket.detach())
+            keep_alive(plain)
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if not is_secure:
                 return Http1Connection(stream, stream, origin, self._limits, plain)
