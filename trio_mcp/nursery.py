@@ -55,6 +55,20 @@ async def bare_nursery() -> AsyncIterator[trio.Nursery]:
         del of_body, group, of_tasks  # a traceback holds this frame: no cycle through it
 
 
+def must_pass(error: BaseException) -> bool:
+    """Whether an exception of the program's code is none to be told as a failure: a cancel, or the program's end.
+
+    Others that are no `Exception` are: asyncio's CancelledError, the panic of an extension module.
+
+    >>> must_pass(KeyboardInterrupt()), must_pass(GeneratorExit()), must_pass(ValueError())
+    (True, False, False)
+    """
+    passing = (trio.Cancelled, KeyboardInterrupt, SystemExit)
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(passing) is not None
+    return isinstance(error, passing)
+
+
 def _leaving(
     of_body: BaseException | None, of_tasks: BaseExceptionGroup[BaseException] | None
 ) -> BaseException | None:

@@ -15,6 +15,7 @@ import trio
 
 from ...errors import ProtocolError, RequestError
 from ...models.result import InputRequired
+from ...nursery import must_pass
 from ...protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
 from ..feature import ServerRequest
 
@@ -33,7 +34,7 @@ class PendingAnswers:
         server_name: str,
         requests: Mapping[str, ServerRequest[Any]],
         respond: Callable[[Id, bytes | RequestError], None],
-        start_soon: Callable[[Callable[..., Awaitable[None]]], object],
+        start_soon: Callable[[Callable[..., Awaitable[None]]], bool],
         most: int,
     ) -> None:
         self._server_name = server_name
@@ -50,18 +51,21 @@ class PendingAnswers:
         if request is None:
             return False
 
+        scope = trio.CancelScope()
+
         async def answer() -> None:
-            with trio.CancelScope() as scope:
-                self._scopes.add(scope)
-                try:
+            try:
+                with scope:
                     self._respond(id_, await self._answer(method, request, params))
-                finally:
-                    self._scopes.discard(scope)
+            finally:
+                self._scopes.discard(scope)
 
         if len(self._scopes) >= self._most:
             self._respond(id_, RequestError(INTERNAL_ERROR, "too many questions at once"))
         elif not self._is_over:
-            self._start_soon(answer)
+            self._scopes.add(scope)  # counted now: its task begins when many more may have come
+            if not self._start_soon(answer):
+                self._scopes.discard(scope)
         return True
 
     def stop(self) -> None:
@@ -79,7 +83,9 @@ class PendingAnswers:
             return error
         try:
             return encode_any(dict(await request.answer(asked)))
-        except Exception:
+        except BaseException as error:
+            if must_pass(error):
+                raise
             logger.exception('server "%s": %s', self._server_name, request.failure)
             if request.fallback is None:
                 return RequestError(INTERNAL_ERROR, f"{method} failed")
