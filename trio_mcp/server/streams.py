@@ -118,8 +118,8 @@ class StreamService:
     def _requested(self, id_: Id, method: str, params: bytes) -> None:
         if self._nursery is None:
             return
-        answer = self.running.refuse_repeated(id_, is_unanswered=self._transport.is_unwritten(id_))
-        answer = answer or self._dispatcher.begin(id_, method, params, self)
+        refusal = self.running.refuse_repeated(id_, is_unanswered=self._transport.is_unwritten(id_))
+        answer = refusal or self._dispatcher.begin(id_, method, params, self)
         if isinstance(answer, bytes | RequestError):
             self._transport.respond(id_, answer)
             return
