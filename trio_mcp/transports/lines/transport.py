@@ -42,7 +42,6 @@ logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: what a pipe holds.
 CHUNK = 64 * 1024
-
 #: For calls that fail when there is no memory to say more.
 _CLOSED = trio.ClosedResourceError("the connection was closed")
 
@@ -312,7 +311,7 @@ class StreamTransport:
                 call.resolve(self._closed_error() if error is None else renewed(error))
             except BaseException as raised:  # noqa: BLE001 - a MemoryError; no other call may be left waiting
                 failure = raised
-                call.resolve(_CLOSED if error is None else error)
+                call.resolve(error or _CLOSED)
         if failure is not None:
             raise failure
 
