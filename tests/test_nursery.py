@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -164,3 +165,66 @@ async def test_the_context_of_the_bodys_exception_stays() -> None:
 
     error = await leaving(body)
     assert repr(error.__context__) == "OSError('first')"
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit], ids=lambda kind: kind.__name__)
+async def test_what_is_no_exception_wins_over_what_tidying_up_raises(ends: type[BaseException]) -> None:
+    async def body() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("tidying up")
+
+    error = await leaving(body, failing(ends()))
+    assert type(error) is ends
+    assert error.__notes__ == ["meanwhile: ValueError('tidying up')"]
+    shown = "".join(traceback.format_exception(error))
+    assert "in body" in shown, "the traceback of what is set aside is shown"
+
+
+async def test_what_is_no_exception_wins_over_the_exceptions_of_other_tasks() -> None:
+    error = await leaving(trio.sleep_forever, failing(KeyError("its")), failing(KeyboardInterrupt()))
+    assert type(error) is KeyboardInterrupt
+    assert error.__notes__ == ["meanwhile: KeyError('its')"]
+    assert "KeyError: 'its'" in "".join(traceback.format_exception(error))
+
+
+async def test_what_a_task_raised_meanwhile_keeps_its_traceback() -> None:
+    async def body() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("mine")
+
+    error = await leaving(body, failing(KeyError("its")))
+    assert type(error) is ValueError
+    assert "raise error" in "".join(traceback.format_exception(error))
+
+
+async def test_an_exception_that_cannot_be_shown_is_set_aside_all_the_same() -> None:
+    class Mute(Exception):  # noqa: N818 - it says nothing
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    async def body() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise Mute
+
+    error = await leaving(body, failing(KeyboardInterrupt()))
+    assert error.__notes__ == ["meanwhile: Mute"]
+
+
+async def test_exceptions_that_know_one_another_are_set_aside_without_a_circle() -> None:
+    one, other = ValueError("one"), KeyError("other")
+    other.__context__ = one
+
+    async def body() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise one
+
+    assert await leaving(body, failing(other)) is one
+    assert one.__context__ is not other or other.__context__ is None

@@ -99,6 +99,7 @@ async def open_gateway(
         ...     async with open_gateway(load_servers("mcp.json").servers) as gateway:
         ...         await serve_stdio(gateway)
     """
+    await trio.lowlevel.checkpoint()
     gateway = ToolServer(name, version=version, instructions=instructions, mask_errors=mask_errors)
     if not isinstance(servers, Iterable):
         raise InvalidServerError("servers", f"expected several Server values, got {type(servers).__name__}")

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from trio.testing import memory_stream_pair
 
 from .client.connection import Connection
 from .client.features.log_messages import OnLog
@@ -23,10 +22,12 @@ from .protocol.revisions import ProtocolChoice
 from .server.registry import ToolServer
 from .server.streams import StreamService
 from .transports.base import Handlers, Transport
+from .transports.lines.pair import stream_pair
 from .transports.lines.transport import StreamTransport
 
 
 @asynccontextmanager
+@trio.lowlevel.enable_ki_protection
 async def open_memory_connection(
     server: ToolServer,
     *,
@@ -56,22 +57,30 @@ async def open_memory_connection(
         ...     async with open_memory_connection(server) as connection:
         ...         return (await connection.call_tool("double", {"number": 4})).content
     """
+    await trio.lowlevel.checkpoint()
     if not isinstance(server, ToolServer):
         raise InvalidServerError("server", f"expected a ToolServer, got {type(server).__name__}")
     Server(name, command="none", protocol=protocol)  # the rules of `Server` for both hold here too
     options = Options(name, client_info=client_info, on_elicit=on_elicit, on_log=on_log, limits=limits)
+    # Not cancelled from outside: the client's end closes its stream, and that ends the service. Bounded below.
+    serving = trio.CancelScope(shield=True)
     async with bare_nursery() as nursery:
 
         async def serve(stream: trio.abc.Stream) -> None:
-            # Not cancelled from outside: the client's end closes its stream, and that ends the service.
-            with trio.CancelScope(shield=True):
-                await StreamService(server, stream, stream, grace=0).run()
-                await trio.aclose_forcefully(stream)
+            with serving:
+                try:
+                    await StreamService(server, stream, stream, grace=0).run()
+                finally:
+                    await trio.aclose_forcefully(stream)
 
         async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
-            ours, theirs = memory_stream_pair()
-            nursery.start_soon(serve, theirs)
-            return StreamTransport(ours, ours, handlers, name=name, limits=options.limits.lines)
+            ours, theirs = stream_pair()
+            transport = StreamTransport(ours, ours, handlers, name=name, limits=options.limits.lines)
+            nursery.start_soon(serve, theirs)  # the last: from here on only the transport's end ends it
+            return transport
 
-        async with opened(Launcher(name=name, protocol=protocol, start=start), options) as connection:
-            yield connection
+        try:
+            async with opened(Launcher(name=name, protocol=protocol, start=start), options) as connection:
+                yield connection
+        finally:
+            serving.deadline = trio.current_time() + 2 * options.limits.lines.flush_grace

@@ -24,6 +24,7 @@ from trio_mcp import (
     open_connection,
     tool,
 )
+from trio_mcp.tools.failures import STRAY_CANCEL
 
 #: More steps than any turn here has.
 MOST_STEPS = 1000
@@ -303,9 +304,5 @@ async def test_a_function_that_raises_a_cancel_of_somebody_elses_scope_costs_onl
     functions: Any = {"approve": approve, "on_elicit": on_elicit, function: raise_stray_cancel}
     toolbox = Toolbox([fails, change])
     first, second = await toolbox.run([*calls("fails"), ToolCall("2", "change", {"text": "b"})], **functions)
-    assert first.content == (
-        "done"
-        if function == "on_outcome"
-        else "RuntimeError: trio.Cancelled of another cancel scope was raised: nothing is cancelled here"
-    )
+    assert first.content == ("done" if function == "on_outcome" else STRAY_CANCEL)
     assert second.content == "b"

@@ -26,6 +26,7 @@ from trio_mcp import (
     open_memory_connection,
     tool,
 )
+from trio_mcp.tools.failures import STRAY_CANCEL
 
 
 class PanicException(BaseException):
@@ -102,7 +103,7 @@ FAILING: dict[str, tuple[Callable[[], Any], str]] = {
     "no text, no Exception": (raising(MutePanic), "MutePanic"),
     "a group": (in_a_group, "BaseExceptionGroup: two (2 sub-exceptions)"),
     "a group with a cancel": (in_a_group_with_a_cancel, "BaseExceptionGroup: Exceptions from Trio nursery"),
-    "a cancel of another task": (of_another_task, "Cancelled"),
+    "a cancel of another task": (of_another_task, STRAY_CANCEL),
 }
 
 

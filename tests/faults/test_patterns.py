@@ -96,7 +96,7 @@ def nearest(text: str) -> object:
 
 
 def origins(text: str) -> object:
-    return origin._BRACKETED.match(text), origin._UNSAFE.search(text)
+    return origin._WHOLE_HOST.fullmatch(text), origin._WHOLE_ORIGIN.fullmatch(text), origin._UNSAFE.search(text)
 
 
 def hidden(text: str) -> object:

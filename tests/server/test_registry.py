@@ -259,7 +259,11 @@ async def test_an_output_schema_whose_root_is_no_object_is_wrapped_in_one_for_le
         assert [entry["name"] for entry in modern_list if "outputSchema" in entry] == ["number", "add", "either"]
         legacy_list = (await client.request("tools/list"))["result"]["tools"]
         for old, new in zip(legacy_list, modern_list, strict=True):
-            wrapped = {"type": "object", "properties": {"result": new["outputSchema"]}, "required": ["result"]}
+            wrapped: dict[str, Any] = {
+                "type": "object",
+                "properties": {"result": new["outputSchema"]},
+                "required": ["result"],
+            }
             if old["name"] == "either":  # its definitions stay at the root
                 wrapped["$defs"] = wrapped["properties"]["result"].pop("$defs")
             assert old["outputSchema"] == (new["outputSchema"] if old["name"] == "add" else wrapped)

@@ -168,6 +168,34 @@ async def test_idle_connections_have_a_limit(nursery: trio.Nursery) -> None:
         assert repr(transport) == "<Http1Transport, 0 connections in use, 2 idle>"
 
 
+async def test_the_connections_of_a_burst_that_the_server_has_closed_are_let_go_with_the_next_use(
+    nursery: trio.Nursery,
+) -> None:
+    closed = 0
+
+    async def serve(line: Line) -> None:
+        nonlocal closed
+        request = await line.read()
+        assert request is not None
+        await line.answer(b"x")
+        if request.target == "/burst":
+            await trio.aclose_forcefully(line.stream)
+            closed += 1
+        else:
+            await trio.sleep_forever()
+
+    listener = await listen(nursery, serve)
+    async with Http1Transport(limits=PoolLimits(sweep_pause=0)) as transport:
+        requests = [httpx.Request("GET", listener.url + "burst") for _ in range(20)]
+        responses = [await transport.handle_async_request(request) for request in requests]
+        await wait_all_tasks_blocked()
+        assert closed == 20
+        for response in responses:
+            await response.aread()
+        await get(transport, listener.url)
+        assert repr(transport) == "<Http1Transport, 0 connections in use, 1 idle>"
+
+
 async def test_a_connection_that_was_idle_too_long_is_not_used(nursery: trio.Nursery) -> None:
     listener = await listen(nursery, polite)
     async with Http1Transport(limits=PoolLimits(idle_expiry=0)) as transport:

@@ -6,6 +6,8 @@ import os
 
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import MemorySendStream, lockstep_stream_one_way_pair, wait_all_tasks_blocked
 
 from trio_mcp.transports.limits import LineLimits
@@ -274,3 +276,29 @@ async def test_a_writer_whose_stream_breaks_says_so() -> None:
     outbox.put(b"line\n")
     with trio.fail_after(LIMIT), pytest.raises(trio.BrokenResourceError):
         await outbox.write()
+
+
+#: None is for lines that cannot be taken back.
+KEYS = st.sampled_from([None, 1, 2, ("a", 1)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["put", "put", "back"]), KEYS), max_size=60))
+async def test_counts_equal_what_waits(steps: list[tuple[str, object]]) -> None:
+    stream = MemorySendStream()
+    outbox = Outbox(stream)
+    waiting: list[tuple[object, bytes]] = []
+    for number, (what, key) in enumerate(steps):
+        if what == "put":
+            line = b"%d" % number * (number + 1) + b"\n"
+            outbox.put(line, key)
+            waiting.append((key, line))
+        elif outbox.take_back(key):
+            taken = next(found for found in waiting if found[0] == key)
+            waiting.remove(taken)
+            if any(found[0] == key for found in waiting):
+                return  # which of two of one key comes back is not promised
+        assert outbox._size == sum(len(line) for _, line in waiting)
+        assert outbox._unread == sum(len(line) for key, line in waiting if key is None)
+    assert await written(outbox, stream) == b"".join(line for _, line in waiting)
+    assert (outbox._size, outbox._unread) == (0, 0)

@@ -18,10 +18,11 @@ from attrs import define, field, frozen
 from ..errors import NAME_SHOWN, ApprovalRequiredError, InvalidArgumentsError, UnknownToolError
 from ..models.elicitation import OnElicit
 from ..models.result import ToolResult
+from ..nursery import is_of
 from ..protocol.arguments import encode_arguments
 from ..redaction import bounded_line
 from ..tools.awaiting import awaited
-from ..tools.failures import CallTimedOutError, is_of, raise_unless_failure
+from ..tools.failures import CallTimedOutError, raise_unless_failure
 from ..tools.policy import ToolCall
 from ..tools.tool import Tool
 from ..tools.wrapping import call_through
@@ -129,6 +130,7 @@ class Turn:
         call, limit = running.call, tool.policy.max_result_bytes
         running.began = trio.current_time()
         context = TurnContext(call, self.on_progress, self.on_elicit)
+        await trio.lowlevel.checkpoint()  # many calls of functions that never wait can be cancelled between two
         result = await _attempt(partial(_call_in_time, tool, call, context))
         seconds = running.seconds
         try:

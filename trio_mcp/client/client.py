@@ -132,6 +132,7 @@ class Client:
             # basic/lifecycle: "the client MUST send an `initialized` notification"
             self._transport.notify("notifications/initialized")
 
+    @trio.lowlevel.disable_ki_protection  # functions of the program, such as that for headers, run here
     async def prepare(self) -> None:
         """Do what comes before the first call: set the log level, if the program listens, and list the tools."""
         await self._ask_for_logs()
@@ -183,10 +184,13 @@ class Client:
         self._nursery.start_soon(task, *args)
         return True
 
+    @trio.lowlevel.enable_ki_protection
     def close_soon(self, *, drain_cancelled: bool = False) -> None:
         """Begin to end; see `Transport.close`."""
-        self._answers.stop()
-        self._transport.close(drain_cancelled=drain_cancelled)
+        try:
+            self._answers.stop()
+        finally:
+            self._transport.close(drain_cancelled=drain_cancelled)
 
     async def wait_gone(self) -> None:
         """Wait until nothing of the connection is left."""
@@ -197,9 +201,9 @@ class Client:
         try:
             await self._transport.run()
         finally:
-            self.tool_list.changes.close()
             self._gone.set()
             self.done.set()
+            self.tool_list.changes.close()
 
     def _respond(self, id_: Id, answer: bytes | RequestError) -> None:
         self._transport.respond(id_, answer)
@@ -208,5 +212,7 @@ class Client:
         if isinstance(error, ServerStoppedError):
             self.error = error
             self.done.set()
-        self._answers.stop()
-        self.tool_list.changes.close()
+        try:
+            self._answers.stop()
+        finally:
+            self.tool_list.changes.close()

@@ -168,10 +168,14 @@ class Connection:
             ...     result = await connection.call_tool("get_current_time", {"timezone": "Europe/Rome"})
             ...     return result.content
         """
-        if returns is None:
-            return await self._call(name, arguments, on_progress, meta, self._read_result)
-        # No function made here: its cells would be held by every call that waits, typed or not.
-        return await self._call(name, arguments, on_progress, meta, partial(self._read_typed, decoder_of(returns)))
+        try:
+            # No function made here: its cells would be held by every call that waits, typed or not.
+            read = self._read_result if returns is None else partial(self._read_typed, decoder_of(returns))
+            pending = self._call(name, arguments, on_progress, meta, read)
+        except Exception:  # the arguments are wrong; a refusal is a checkpoint as a call is
+            await trio.lowlevel.checkpoint()
+            raise
+        return await pending
 
     def _read_typed(self, decode: Decode[Value], data: Undecoded) -> ToolResult | InputRequired:
         result = self._read_result(data)
@@ -222,6 +226,14 @@ class Connection:
             >>> async def resources(connection):
             ...     return (await connection.request("resources/list"))["resources"]
         """
+        try:
+            pending = self._request(method, params)
+        except Exception:  # as in `call_tool`
+            await trio.lowlevel.checkpoint()
+            raise
+        return await pending
+
+    def _request(self, method: str, params: Mapping[str, Any] | None) -> Awaitable[dict[str, Any]]:
         if type(method) is not str:
             raise TypeError(f"method: expected str, got {type(method).__name__}")
         if params is not None and not isinstance(params, Mapping):
@@ -232,7 +244,7 @@ class Connection:
             raise InvalidArgumentsError(method, f"_meta: expected a mapping, got {type(meta).__name__}")
         encoded = encode_arguments(method, members)[1:-1]
         requests = self._client.requests
-        return await requests.call(
+        return requests.call(
             method,
             encoded,
             method,

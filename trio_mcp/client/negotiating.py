@@ -49,6 +49,7 @@ async def initialize_again(
     return str(found)
 
 
+@trio.lowlevel.disable_ki_protection  # functions of the program, such as that for headers, run here
 async def negotiate(
     transport: Transport,
     negotiation: Negotiation,

@@ -109,6 +109,7 @@ async def open_connection(
         ...         for tool in connection.tools:
         ...             print(tool.name)
     """
+    await trio.lowlevel.checkpoint()
     launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
     async with opened(launcher, options) as connection:
         yield connection
@@ -137,8 +138,8 @@ async def connect(
         ...         await connection.call_tool("echo", {"text": "hello"})
         ...         await connection.aclose()
     """
+    await trio.lowlevel.checkpoint()
     launcher, options = _checked(server, client_info, on_elicit, on_log, on_stderr, limits)
-
     if not isinstance(nursery, trio.Nursery):
         raise TypeError(f"nursery: expected a trio.Nursery, got {type(nursery).__name__}")
 
@@ -180,6 +181,7 @@ async def open_connections(
         ...     async with open_connections(servers, on_error="warn") as connections:
         ...         print(len(connections.tools), "tools;", "failed:", list(connections.failed))
     """
+    await trio.lowlevel.checkpoint()
     if on_error not in ("raise", "warn"):
         raise InvalidServerError("on_error", f'expected "raise" or "warn", got {on_error!r}')
     if not isinstance(servers, Iterable):
@@ -253,6 +255,7 @@ def _checked(
 
 
 @asynccontextmanager
+@trio.lowlevel.enable_ki_protection  # its end tells the transport, which is shielded, to end
 async def opened(launcher: Launcher, options: Options) -> AsyncIterator[Connection]:
     """One connection, from its first start to the last thing gone."""
     async with bare_nursery() as callbacks:
@@ -304,8 +307,8 @@ async def _negotiated(
     on_stderr = None if lines is None else lines.put
     while True:
         client = Client(launcher.server, launcher.name, options)
-        transport = await launcher.start(client.handlers, on_stderr)
         connection = Connection(client)
+        transport = await launcher.start(client.handlers, on_stderr)
         client.attach(transport, nursery, connection)  # no checkpoint before this: what runs has its keeper
         starts.append(client)
         decision, lost = await negotiate(

@@ -20,7 +20,7 @@ from ..errors import InvalidArgumentsError
 from ..models.result import ToolResult
 from ..models.validation import validation_message
 from ..protocol.arguments import encode_arguments
-from ..tools.context import CallContext, Context
+from ..tools.context import CallContext, Context, LocalCall, OnProgress
 from ..tools.failures import RaisedResult, raise_unless_failure, reason_of
 from ..tools.tool import Arguments, Tool
 from .returns import Returns
@@ -70,6 +70,11 @@ class LocalTool(Tool, Generic[P, R]):
         """Call the function, in this task and thread; an async function gives what is to be awaited."""
         return self.function(*args, **kwargs)
 
+    async def call(self, arguments: Arguments, *, on_progress: OnProgress | None = None) -> ToolResult:
+        """See `Tool.call`. A checkpoint in any case, also where the function never waits."""
+        await trio.lowlevel.checkpoint()
+        return await self.run(arguments, LocalCall(on_progress))
+
     @property
     def __wrapped__(self) -> Callable[P, R]:
         """For `inspect.signature` and `help`."""
@@ -85,6 +90,7 @@ class FunctionRun:
     returns: Returns
 
     async def __call__(self, name: str, arguments: Arguments, context: CallContext) -> ToolResult:
+        await trio.lowlevel.checkpoint_if_cancelled()  # a function that never waits is not begun, either
         encoded = encode_arguments(name, arguments)
         try:
             keywords = {} if self.signature is None else self.signature.decode(encoded)

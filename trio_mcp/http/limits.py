@@ -21,5 +21,7 @@ class PoolLimits:
     max_idle: int = amount(256)
     #: The age at which an idle connection is not used any more: servers commonly close theirs after 5 to 75 s.
     idle_expiry: float = patience(60.0)
+    #: How often, while the pool is used, all idle connections are looked at: those that the server has closed go.
+    sweep_pause: float = duration(1.0)
     #: The head of a response, as in httpcore.
     max_head: int = count(100 * 1024)

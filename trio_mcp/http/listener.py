@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import trio
 
-#: Seconds after which the kernel gives up a client that reads nothing (hypercorn's sends cannot be cancelled), and
-#: after which it probes a client that sends nothing.
+from .keepalive import keep_alive
+
+#: Seconds after which the kernel gives up a client that reads nothing (hypercorn's sends cannot be cancelled).
 UNREAD_PATIENCE = 60
 
 
@@ -40,10 +41,9 @@ async def bound(host: str, port: int) -> list[socket.socket]:
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            keep_alive(one)  # accepted sockets inherit it
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted sockets inherit it
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_PATIENCE * 1000)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_PATIENCE)
             one.setblocking(False)
             one.bind(address)
         except OSError:

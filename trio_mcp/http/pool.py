@@ -7,6 +7,7 @@ meanwhile is noticed before a request is written to it, and nothing is ever sent
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import ssl
@@ -19,6 +20,7 @@ import httpx
 import trio
 
 from .client_connection import Http1Connection, Origin, Timeouts, raise_as, within
+from .keepalive import keep_alive
 from .limits import PoolLimits
 
 #: The variables that name certificates of authorities in place of the usual ones.
@@ -43,6 +45,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
         self._limits = limits or PoolLimits()
         self._idle: dict[Origin, list[Http1Connection]] = {}
         self._busy: set[Http1Connection] = set()
+        self._swept = -math.inf
 
     def __repr__(self) -> str:
         idle = sum(map(len, self._idle.values()))
@@ -111,6 +114,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             # Happy eyeballs: several addresses of one name are tried beside one another.
             opened = await trio.open_tcp_stream(name, port or (443 if is_secure else 80))
             plain = socket.socket(fileno=opened.socket.detach())
+            keep_alive(plain)
             stream = trio.SocketStream(trio.socket.from_stdlib_socket(plain))
             if context is None:
                 return Http1Connection(stream, stream, origin, self._limits, plain)
@@ -157,8 +161,19 @@ class Http1Transport(httpx.AsyncBaseTransport):
             return
         stack = self._idle.setdefault(connection.origin, [])
         stack.append(connection)
-        while len(stack) > self._limits.max_idle or (stack and stack[0].is_expired):
+        while len(stack) > self._limits.max_idle:
             stack.pop(0).drop()
+        if trio.current_time() - self._swept >= self._limits.sweep_pause:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Close idle connections that are too old, or that the server has closed: after a burst they are many."""
+        self._swept = trio.current_time()
+        for origin, stack in list(self._idle.items()):
+            usable = [connection for connection in stack if connection.is_usable]
+            for connection in set(stack).difference(usable):
+                connection.drop()
+            self._idle[origin] = usable
 
 
 class Body(httpx.AsyncByteStream):

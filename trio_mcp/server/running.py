@@ -32,12 +32,14 @@ class RunningRequests:
     def __len__(self) -> int:
         return len(self._scopes)
 
-    def refuse_repeated(self, id_: Id) -> RequestError | None:
+    def refuse_repeated(self, id_: Id, *, is_unanswered: bool = False) -> RequestError | None:
         """The error for a request whose id belongs to one that still runs; None where no such request runs.
+
+        `is_unanswered` says that the answer to another one of that id has not been written.
 
         basic: "The request ID MUST NOT have been previously used by the requestor within the same session."
         """
-        if id_ in self._scopes:
+        if is_unanswered or id_ in self._scopes:
             return RequestError(INVALID_REQUEST, f"request {id_!r} is still running")
         return None
 

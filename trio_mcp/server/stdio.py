@@ -51,6 +51,7 @@ async def serve_stdio(
         >>> if __name__ == "__main__":  # doctest: +SKIP
         ...     trio.run(serve_stdio, server)
     """
+    await trio.lowlevel.checkpoint()
     if not isinstance(server, ToolServer):
         raise TypeError(f"server: expected ToolServer, got {type(server).__name__}")
     limits = checked(limits)

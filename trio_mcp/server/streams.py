@@ -95,27 +95,34 @@ class StreamService:
 
         Closes nothing: the streams are the caller's.
         """
-        async with bare_nursery() as nursery:
-            async with bare_nursery() as handlers:
-                self._nursery = handlers
-                nursery.start_soon(self._transport.read)
-                nursery.start_soon(self._transport.write)
-                await self._transport.wake_supervisor.wait()
-                self._nursery = None
-                # Questions to the client fail now: their answers cannot come any more.
-                self._transport.close()
+        try:
+            async with bare_nursery() as nursery:
+                async with bare_nursery() as handlers:
+                    self._nursery = handlers
+                    nursery.start_soon(self._transport.read)
+                    nursery.start_soon(self._transport.write)
+                    await self._transport.wake_supervisor.wait()
+                    self._nursery = None
+                    # Questions to the client fail now: their answers cannot come any more.
+                    self._transport.close()
+                    self._client.close()
+                    with trio.move_on_after(self._grace):
+                        await self.running.wait_all_done()
+                    self.running.cancel_all()
+                await self._transport.drain()
+                nursery.cancel_scope.cancel()
+        finally:  # also after a bug of ours, or a cancel: no notice is kept for a client that is gone
+            self._nursery = None
+            try:
                 self._client.close()
-                with trio.move_on_after(self._grace):
-                    await self.running.wait_all_done()
-                self.running.cancel_all()
-            await self._transport.drain()
-            self._transport.end(None)
-            nursery.cancel_scope.cancel()
+            finally:
+                self._transport.end(None)
 
     def _requested(self, id_: Id, method: str, params: bytes) -> None:
         if self._nursery is None:
             return
-        answer = self.running.refuse_repeated(id_) or self._dispatcher.begin(id_, method, params, self)
+        refusal = self.running.refuse_repeated(id_, is_unanswered=self._transport.is_unwritten(id_))
+        answer = refusal or self._dispatcher.begin(id_, method, params, self)
         if isinstance(answer, bytes | RequestError):
             self._transport.respond(id_, answer)
             return

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from trio.testing import memory_stream_pair
 
 from ..client.connection import Connection
 from ..client.features.log_messages import OnLog
@@ -22,6 +21,7 @@ from ..nursery import bare_nursery
 from ..protocol.framing import LineBuffer
 from ..protocol.revisions import ProtocolChoice
 from ..transports.base import Handlers, Transport
+from ..transports.lines.pair import stream_pair
 from ..transports.lines.transport import StreamTransport
 
 
@@ -135,7 +135,7 @@ async def open_script(
     async with bare_nursery() as nursery:
 
         async def start(handlers: Handlers, _: Callable[[str], None] | None) -> Transport:
-            ours, theirs = memory_stream_pair()
+            ours, theirs = stream_pair()
             nursery.start_soon(played.play, theirs)
             return StreamTransport(ours, ours, handlers, name=name, limits=options.limits.lines)
 

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
+import trio
+
 from ..errors import NotOfferedError, ProtocolError
 from ..models.elicitation import ElicitResult
 from .forms import form_schema, read_answer
@@ -64,9 +66,11 @@ class LocalCall:
         self.on_progress = on_progress
 
     async def log(self, level: str, data: Any) -> None:
+        await trio.lowlevel.checkpoint()
         logger.log(logging.INFO, "%s: %s", level, data)
 
     async def ask(self, method: str, params: Mapping[str, Any], key: str | None = None) -> Any:
+        await trio.lowlevel.checkpoint()
         raise NotOfferedError({"elicitation/create": "elicitation", "roots/list": "roots"}.get(method, "sampling"))
 
 
@@ -120,6 +124,8 @@ class Context:
         Raises:
             ValueError: a number is NaN or infinite, which JSON does not have.
         """
+        # Here, and not where it is sent: a loop over this can be cancelled, whoever listens, or nobody.
+        await trio.lowlevel.checkpoint()
         if not (math.isfinite(progress) and (total is None or math.isfinite(total))):
             raise ValueError(f"progress: expected finite numbers, got {progress} of {total}")
         # basic/utilities/progress: "The progress value MUST increase with each notification"
@@ -136,6 +142,7 @@ class Context:
             data: any JSON value; most often a str.
         """
         if level not in LEVELS:
+            await trio.lowlevel.checkpoint()
             raise ValueError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
         await self._call.log(level, data)
 
@@ -158,7 +165,11 @@ class Context:
             NotOfferedError: the client cannot ask its user.
             ProtocolError: the client's answer does not fit the schema.
         """
-        params = {"message": message, "requestedSchema": form_schema(schema)}
+        try:
+            params = {"message": message, "requestedSchema": form_schema(schema)}
+        except Exception:
+            await trio.lowlevel.checkpoint()
+            raise
         answer = await self._call.ask("elicitation/create", params)
         return read_answer(answer, schema)
 
@@ -198,6 +209,7 @@ class Context:
             NotOfferedError: the client does not offer it.
         """
         if method not in ASKABLE:
+            await trio.lowlevel.checkpoint()
             raise ValueError(f"method: expected one of {', '.join(ASKABLE)}, got {method!r}")
         answer = await self._call.ask(method, params, key)
         if not isinstance(answer, dict):

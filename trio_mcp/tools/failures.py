@@ -6,7 +6,6 @@ This knows exceptions and results, and neither tools nor how they are called.
 from __future__ import annotations
 
 import logging
-import math
 
 import attrs
 import trio
@@ -21,11 +20,14 @@ from ..errors import (
 )
 from ..models.result import SILENT_FAILURE as SILENT_FAILURE
 from ..models.result import ToolResult
+from ..nursery import is_of, must_pass
 from ..redaction import bounded_line
 
 logger: logging.Logger = logging.getLogger("trio_mcp.tools")
 
 
+#: The text of a `trio.Cancelled` that a function raised which nobody had cancelled.
+STRAY_CANCEL = "trio.Cancelled of another cancel scope was raised: nothing is cancelled here"
 #: The text of a tool that raised, where the server tells no more.
 MASKED_FAILURE = "the tool failed"
 
@@ -108,22 +110,13 @@ async def raise_unless_failure(error: BaseException, *, ends: tuple[type[BaseExc
     Raises:
         BaseException: the error itself, or the cancel of this task, which takes the place of a failure.
     """
-    if is_of(error, (KeyboardInterrupt, *ends)):
+    if must_pass(error, (KeyboardInterrupt, *ends)):
         raise error
     if is_of(error, trio.Cancelled):
-        if trio.current_effective_deadline() == -math.inf:
-            raise error
         logger.debug("a cancel came out of a call that nobody cancelled", exc_info=error)
         return
     # An exception while a function tidies up does not take the place of the cancel.
     await trio.lowlevel.checkpoint_if_cancelled()
-
-
-def is_of(error: BaseException, kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
-    """Whether an exception is of these types, or a group in which one is."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(is_of(one, kinds) for one in error.exceptions)
-    return isinstance(error, kinds)
 
 
 def text_of(error: BaseException) -> str:
@@ -140,6 +133,8 @@ def text_of(error: BaseException) -> str:
     'there are no pears'
     """
     error = _innermost(error)
+    if isinstance(error, trio.Cancelled):  # where a cancel is in effect, there is nobody to tell
+        return STRAY_CANCEL
     reason, kind = reason_of(error), type(error).__name__
     return reason if isinstance(error, _SENTENCES) or reason == kind else f"{kind}: {reason}"
 
@@ -173,31 +168,18 @@ def failure_text(error: BaseException) -> str:
     return f"mcp: {text_of(error)}" if of_connection else text_of(error)
 
 
-def without_strays(error: BaseException) -> BaseException:
-    """What some user's function raised, with a cancel in it only where one is in effect here.
-
-    Functions that share a result hand on each other's exceptions, and so a `trio.Cancelled` of a scope that is
-    over. A nursery takes it for its own: everything beside the function would end, and nobody be told why.
-    """
-    if trio.current_effective_deadline() == -math.inf:
-        return error
-    rest: BaseException | None = None
-    if isinstance(error, BaseExceptionGroup):
-        strays, rest = error.split(trio.Cancelled)
-        if strays is None:
-            return error
-    elif not isinstance(error, trio.Cancelled):
-        return error
-    return rest or RuntimeError("trio.Cancelled of another cancel scope was raised: nothing is cancelled here")
-
-
 def as_utf8(text: str) -> str:
     """The text, with lone surrogates (of file names, say) shown as escapes: official clients drop such a line."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """A group of one is not what went wrong, its one exception is."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+    """What went wrong: of a group of one its one exception, of others those beside the cancels in it."""
+    while isinstance(error, BaseExceptionGroup):
+        rest = error.split(trio.Cancelled)[1]
+        if rest is not None:
+            error = rest
+        if len(error.exceptions) > 1:
+            break
         error = error.exceptions[0]
     return error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import trio
 from attrs import frozen
 
 from ..errors import SkippedToolError, ToolImportError
@@ -97,6 +98,7 @@ async def import_tools(connection: ToolSource, *, prefix: str = "", policy: Poli
         >>> trio.run(main)
         (['loud_shout'], None)
     """
+    await trio.lowlevel.checkpoint()
     if not hasattr(connection, "list_specs"):
         raise TypeError(f"connection: expected Connection, got {type(connection).__name__}")
     if not isinstance(prefix, str):

@@ -136,7 +136,11 @@ class Tool:
         return await self.run(arguments, LocalCall(on_progress))
 
     async def run(self, arguments: Arguments, context: CallContext) -> ToolResult:
-        """Call the tool for somebody else: `context` is how that one is spoken to. What `ToolServer` does."""
+        """Call the tool for somebody else: `context` is how that one is spoken to. What `ToolServer` does.
+
+        Where the tool is a function that never waits, this can be cancelled but lets no other task run: a server
+        has made a task for the call.
+        """
         return await self._run(self.name, arguments, context)
 
     async def invoke(self, arguments: Arguments) -> str:

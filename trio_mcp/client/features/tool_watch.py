@@ -102,6 +102,7 @@ class ToolWatches:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[ToolWatch]:
         """One watcher. The first of a modern connection starts to listen, the end of the last one stops it."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         changes = self._list.changes
         self._watchers += 1
         if self._watchers == 1 and self.must_listen and not changes.closed:
@@ -109,7 +110,9 @@ class ToolWatches:
             changes.acknowledged = trio.Event()
             self._start_soon(self._keep_listening, self._listening)
         try:
-            if self._listening is not None:
+            if self._listening is None:
+                await trio.lowlevel.checkpoint()
+            else:
                 with trio.move_on_after(self._limits.acknowledge_patience):
                     await changes.acknowledged.wait()
             yield ToolWatch(self._list, self._lost_by)

@@ -15,8 +15,8 @@ import trio
 
 from ...errors import ProtocolError, RequestError
 from ...models.result import InputRequired
+from ...nursery import must_pass
 from ...protocol.messages import INTERNAL_ERROR, INVALID_PARAMS, Id, decode_json, encode_any, reencode_json
-from ...tools.failures import without_strays
 from ..feature import ServerRequest
 
 logger: logging.Logger = logging.getLogger("trio_mcp.client")
@@ -34,7 +34,7 @@ class PendingAnswers:
         server_name: str,
         requests: Mapping[str, ServerRequest[Any]],
         respond: Callable[[Id, bytes | RequestError], None],
-        start_soon: Callable[[Callable[..., Awaitable[None]]], object],
+        start_soon: Callable[[Callable[..., Awaitable[None]]], bool],
         most: int,
     ) -> None:
         self._server_name = server_name
@@ -51,18 +51,21 @@ class PendingAnswers:
         if request is None:
             return False
 
+        scope = trio.CancelScope()
+
         async def answer() -> None:
-            with trio.CancelScope() as scope:
-                self._scopes.add(scope)
-                try:
+            try:
+                with scope:
                     self._respond(id_, await self._answer(method, request, params))
-                finally:
-                    self._scopes.discard(scope)
+            finally:
+                self._scopes.discard(scope)
 
         if len(self._scopes) >= self._most:
             self._respond(id_, RequestError(INTERNAL_ERROR, "too many questions at once"))
         elif not self._is_over:
-            self._start_soon(answer)
+            self._scopes.add(scope)  # counted now: its task begins when many more may have come
+            if not self._start_soon(answer):
+                self._scopes.discard(scope)
         return True
 
     def stop(self) -> None:
@@ -81,7 +84,7 @@ class PendingAnswers:
         try:
             return encode_any(dict(await request.answer(asked)))
         except BaseException as raised:
-            if not isinstance(without_strays(raised), Exception):
+            if must_pass(raised):
                 raise
             logger.exception('server "%s": %s', self._server_name, request.failure)
             if request.fallback is None:

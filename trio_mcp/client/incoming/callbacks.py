@@ -15,6 +15,8 @@ from typing import Generic, TypeVarTuple
 
 import trio
 
+from ...nursery import must_pass
+
 logger: logging.Logger = logging.getLogger("trio_mcp.client")
 
 #: Items that wait for a slow function; beyond it the oldest is dropped.
@@ -59,7 +61,9 @@ class Callback(Generic[*Item]):
             while items:
                 try:
                     _call_interruptible(self._function, items.popleft())
-                except Exception:  # a user's function must not end the connection
+                except BaseException as error:  # a user's function must not end the connection
+                    if must_pass(error):
+                        raise
                     logger.exception("%s raised", self._what)
                 await trio.lowlevel.checkpoint()
             self._is_delivering = False

@@ -140,7 +140,12 @@ class Requests:
         """
         self._in_flight += 1
         try:
-            data = await self._send(method, members, name, meta, on_progress, headers)
+            try:
+                pending = self._send(method, members, name, meta, on_progress, headers)
+            except Exception:  # `meta` or `on_progress` is wrong: nothing was sent
+                await trio.lowlevel.checkpoint()
+                raise
+            data = await pending
             result = read(data)
             rounds = 0
             while isinstance(result, InputRequired):

@@ -45,19 +45,19 @@ class _Call:
         self.on_progress: OnProgress | None = self._progress if is_id(token) else None
 
     async def log(self, level: str, data: Any) -> None:
+        await trio.lowlevel.checkpoint()
         # server/utilities/logging, 2026-07-28: nothing is sent unless the request asked for a level.
         if self._log_level in LEVELS and LEVELS.index(level) >= LEVELS.index(self._log_level):
             self._peer.notify("notifications/message", encode_any({"level": level, "data": data}))
-        await trio.lowlevel.checkpoint()
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()  # `Context.progress` has made a whole checkpoint
         params = {"progressToken": self.meta["progressToken"], "progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None:
             params["message"] = message
         self._peer.notify("notifications/progress", encode_any(params))
-        await trio.lowlevel.checkpoint()
 
     def _offers(self, method: str) -> bool:
         offered = self._capabilities.get(CAPABILITY_OF[method])

@@ -150,6 +150,7 @@ async def serve_http(
         >>> if __name__ == "__main__":  # doctest: +SKIP
         ...     trio.run(serve_http, server)
     """
+    await trio.lowlevel.checkpoint()
     try:
         from hypercorn.trio import serve
     except ImportError as error:

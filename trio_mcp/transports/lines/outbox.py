@@ -82,8 +82,14 @@ class Outbox:
         if key is None:
             key = object()
             self._unread += size
+        elif key in self._lines:  # a line never takes the place of another
+            key = (key, object())
         self._lines[key] = line
         self._size += size
+
+    def is_waiting(self, key: object) -> bool:
+        """Whether a line with this key has not been written."""
+        return key in self._lines
 
     def take_back(self, key: object) -> bool:
         """Take back a line that has not been written; whether it was still here."""

@@ -42,6 +42,8 @@ logger: logging.Logger = logging.getLogger("trio_mcp.transports")
 
 #: How much is read at once: what a pipe holds.
 CHUNK = 64 * 1024
+#: For calls that fail when there is no memory to say more.
+_CLOSED = trio.ClosedResourceError("the connection was closed")
 
 
 class StreamTransport:
@@ -167,6 +169,10 @@ class StreamTransport:
         """
         self._hand_over(answer_line(id, answer), ("the answer to", id) if held else None)
 
+    def is_unwritten(self, id: Id) -> bool:  # noqa: A002 - likewise
+        """Whether the `held` answer to a request of the peer still waits to be written."""
+        return self._outbox.is_waiting(("the answer to", id))
+
     async def wait_room(self) -> None:
         """Wait until a new line may be handed over. No checkpoint where there is room."""
         await self._outbox.wait_room()
@@ -214,7 +220,7 @@ class StreamTransport:
         if self._error is not None:
             raise renewed(self._error)
         if self._closing:
-            raise trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
+            raise self._closed_error()
 
     # --- the tasks
 
@@ -234,11 +240,14 @@ class StreamTransport:
                         self.end(ServerStoppedError(self._name, self.failure or "closed the stream"))
                     nursery.cancel_scope.cancel()
             finally:
-                # Does nothing where it has ended; after a bug of ours, no call is left waiting.
-                self.end(ServerStoppedError(self._name, "the connection failed"))
-            for stream in (self._send, self._receive):
-                with trio.move_on_after(self._limits.flush_grace):
-                    await stream.aclose()
+                try:
+                    # Does nothing where it has ended; after a bug of ours, no call is left waiting.
+                    self.end(ServerStoppedError(self._name, "the connection failed"))
+                finally:  # the peer waits for this
+                    try:
+                        await self._close(self._send)
+                    finally:
+                        await self._close(self._receive)
 
     @trio.lowlevel.enable_ki_protection
     async def read(self) -> None:
@@ -290,20 +299,35 @@ class StreamTransport:
             return
         self._ended = self._closing = True
         self._error = error
-        self._fail_calls(error)
-        self._outbox.discard()
-        self._handlers.on_end(error)
+        try:
+            self._fail_calls(error)
+        finally:
+            try:
+                self._outbox.discard()
+            finally:
+                self._handlers.on_end(error)
+
+    async def _close(self, stream: trio.abc.AsyncResource) -> None:
+        with trio.move_on_after(self._limits.flush_grace):
+            await stream.aclose()
 
     def _fail(self, reason: str) -> None:
         self.failure = self.failure or reason
         self.wake_supervisor.set()
 
     def _fail_calls(self, error: MCPError | None) -> None:
+        failure: BaseException | None = None
         for call in self._pending.take_all():
-            if error is None:
-                call.resolve(trio.ClosedResourceError(f'the connection to "{self._name}" was closed'))
-            else:
-                call.resolve(renewed(error))
+            try:
+                call.resolve(self._closed_error() if error is None else renewed(error))
+            except BaseException as raised:  # noqa: BLE001 - a MemoryError; no other call may be left waiting
+                failure = raised
+                call.resolve(error or _CLOSED)
+        if failure is not None:
+            raise failure
+
+    def _closed_error(self) -> trio.ClosedResourceError:
+        return trio.ClosedResourceError(f'the connection to "{self._name}" was closed')
 
     # --- the reader's side
 

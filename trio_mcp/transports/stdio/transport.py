@@ -128,15 +128,19 @@ class StdioTransport(StreamTransport):
                     await self._wait_output_ended()
                     nursery.cancel_scope.cancel()
             except BaseException:  # a bug of ours must not leave a process behind
-                self._lost("the connection failed")
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch)
-                    await self._process.stop(0, self._process_limits)
-                    nursery.cancel_scope.cancel()
+                try:
+                    self._lost("the connection failed")
+                finally:
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(self._watch)
+                        await self._process.stop(0, self._process_limits)
+                        nursery.cancel_scope.cancel()
                 raise
             finally:
-                await self._process.stdout.aclose()
-                await self._process.stderr.aclose()
+                try:
+                    await self._close(self._process.stdout)
+                finally:
+                    await self._close(self._process.stderr)
 
     async def _conclude(self) -> None:
         """End the connection with its reason: closed here, a rule broken, exited, or output closed."""

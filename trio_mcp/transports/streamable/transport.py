@@ -158,22 +158,39 @@ class HttpTransport:
 
     # --- life
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """See `Transport.run`."""
         with trio.CancelScope(shield=True):  # bounded: `close` ends it
-            async with trio.open_nursery() as nursery:
-                self._nursery = nursery
-                await self._closing.wait()
+            try:
+                async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
+                    await self._closing.wait()
+                    with trio.move_on_after(FLUSH_GRACE):
+                        while len(self._pending) or self._posting:
+                            await self._left.park()
+                    if self._session.has_id and self._lost is None:
+                        await self._session.delete()
+                    self._end(None)
+                    nursery.cancel_scope.cancel()
+            except BaseException:  # a bug of ours must leave no call waiting
+                if self._lost is None:
+                    self._lost = ServerStoppedError(self._name, "the connection failed", redactor=self._redactor)
+                self._end(self._lost)
+                raise
+            finally:
                 with trio.move_on_after(FLUSH_GRACE):
-                    while len(self._pending) or self._posting:
-                        await self._left.park()
-                if self._session.has_id and self._lost is None:
-                    await self._session.delete()
-                self._ended = True
-                self._cut_off()
-                self._handlers.on_end(None)
-                nursery.cancel_scope.cancel()
-            await self._wire.aclose()
+                    await self._wire.aclose()
+
+    def _end(self, error: ServerStoppedError | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._closing.set()
+        try:
+            self._cut_off()
+        finally:
+            self._handlers.on_end(error)
 
     def close(self, *, drain_cancelled: bool = False) -> None:
         """See `Transport.close`."""
