@@ -219,7 +219,7 @@ async def test_tools_of_ones_own_stay_beside_those_of_the_servers() -> None:
 
 async def test_servers_are_told_who_calls_and_their_stderr_is_handed_on_with_their_name() -> None:
     lines: list[tuple[str, str]] = []
-    server = peer("loud", era="legacy", moan="one\ntwo\n")
+    server = peer("loud", era="legacy", protocol="legacy", moan="one\ntwo\n")
     async with through(server, name="the-gateway", version="3", on_stderr=lambda *it: lines.append(it)) as client:
         seen = json.loads((await client.call_tool("mcp__loud__seen")).content)
         (hello,) = [message for message in seen if message["method"] == "initialize"]

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
+from .error_base import NAME_SHOWN as NAME_SHOWN
+from .error_base import SENTENCE_SHOWN as SENTENCE_SHOWN
+from .error_base import MCPError as MCPError
+from .error_base import renewed as renewed
+from .error_base import tells_secret
 from .redaction import NOTHING_SECRET, Redactor, bounded_line
 
-#: How long the sentence of an error is at most, in characters: a screenful.
-SENTENCE_SHOWN = 4096
-#: How much of a name that a peer chose stands in a sentence.
-NAME_SHOWN = 200
 #: How much of a payload that broke the protocol is kept: enough to recognise it, too little to flood a log.
 PAYLOAD_SHOWN = 200
 #: How much of a server's stderr a note shows, in characters: the last screenful.
@@ -28,52 +29,6 @@ SKIPPED_SHOWN = 10
 _PAYLOAD = "payload: "
 
 _E = TypeVar("_E", bound=Exception)
-
-
-class MCPError(Exception):
-    """The base of trio_mcp's exceptions. A wrong argument is a TypeError or ValueError; cancels are trio's."""
-
-    #: Attributes that stay as they came, and whose documentation says so.
-    _verbatim: ClassVar[frozenset[str]] = frozenset({"stderr_tail"})
-
-    def redact(self, redactor: Redactor) -> None:
-        """Hide a server's secrets in the text, the attributes, the notes and the causes of this error."""
-        seen: set[int] = set()
-        error: BaseException | None = self
-        while error is not None and id(error) not in seen:
-            seen.add(id(error))
-            if isinstance(error, MCPError):
-                error._redact(redactor)
-            # What is no error of ours cannot be mended, so that one with a secret in it is left out.
-            if _tells(error.__context__, redactor):
-                error.__context__ = None
-            if _tells(error.__cause__, redactor):
-                error.__cause__ = None
-            error = error.__cause__ or error.__context__
-
-    def _redact(self, redactor: Redactor) -> None:
-        for name, value in self.__dict__.items():
-            if name not in self._verbatim and not isinstance(value, BaseException):
-                self.__dict__[name] = redactor.in_value(value)
-        self.args = redactor.in_value(self.args)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, dict(self.__dict__))
-
-
-def _tells(error: BaseException | None, redactor: Redactor) -> bool:
-    """Whether somebody else's exception shows a secret."""
-    return error is not None and not isinstance(error, MCPError) and redactor.is_told_by(error)
-
-
-def _restore(cls: type[MCPError], args: tuple[Any, ...], state: dict[str, Any]) -> MCPError:
-    """Rebuild from the state, not from the constructor's facts: copying and pickling keep notes as they were."""
-    error = cls.__new__(cls, *args)
-    error.args = args
-    error.__dict__.update(state)
-    if "__notes__" in state:
-        error.__dict__["__notes__"] = list(state["__notes__"])
-    return error
 
 
 class InvalidServerError(MCPError, ValueError):
@@ -215,7 +170,7 @@ class RequestError(MCPError):
         self._say()
 
     def _say(self) -> None:
-        self.args = (f"{bounded_line(self.message, SENTENCE_SHOWN)} (code {self.code})",)
+        self._set_text(f"{bounded_line(self.message, SENTENCE_SHOWN)} (code {self.code})")
 
     def _redact(self, redactor: Redactor) -> None:
         super()._redact(redactor)
@@ -234,12 +189,12 @@ class ProtocolError(MCPError):
 
     def _say(self) -> None:
         self.reason: str = bounded_line(self._said, SENTENCE_SHOWN)
-        self.args = (self.reason,)
+        self._set_text(self.reason)
         self.payload: str = self._kept[:PAYLOAD_SHOWN]
-        others = [note for note in getattr(self, "__notes__", ()) if not note.startswith(_PAYLOAD)]
-        self.__notes__ = others
+        notes: list[str] = self.__dict__.setdefault("__notes__", [])
+        notes[:] = [note for note in notes if not note.startswith(_PAYLOAD)]
         if self.payload:
-            self.__notes__ = [f"{_PAYLOAD}{bounded_line(self.payload, PAYLOAD_SHOWN)}", *others]
+            notes.insert(0, f"{_PAYLOAD}{bounded_line(self.payload, PAYLOAD_SHOWN)}")
 
     def _redact(self, redactor: Redactor) -> None:
         super()._redact(redactor)
@@ -356,11 +311,11 @@ class SkippedToolError(MCPError):
 
     def _say(self) -> None:
         name = bounded_line(self.name, NAME_SHOWN)
-        self.args = (f'tool "{name}" at index {self.index} was skipped: {self.reason}',)
+        self._set_text(f'tool "{name}" at index {self.index} was skipped: {self.reason}')
 
     def _redact(self, redactor: Redactor) -> None:
         super()._redact(redactor)
-        self.cause = None if _tells(self.cause, redactor) else self.cause
+        self.cause = None if tells_secret(self.cause, redactor) else self.cause
         self._say()  # anew: a secret may have been cut
 
 
@@ -403,12 +358,6 @@ def describe_exit(returncode: int | None) -> str:
         return f"was killed by {signal.Signals(-returncode).name}"
     except ValueError:
         return f"was killed by signal {-returncode}"
-
-
-def renewed(error: Any) -> Any:
-    """A new equal instance without the traceback of the old one: each raise needs its own."""
-    cls, args, state = error.__reduce__()[1]
-    return _restore(cls, args, state)
 
 
 def _indented(text: str) -> str:

@@ -15,12 +15,12 @@ from functools import partial
 import trio
 from attrs import define, field, frozen
 
+from . import bounds
 from .client.connection import Connection
 from .client.launching import launcher_for
 from .client.limits import ClientLimits
 from .client.opening import open_connection
 from .errors import SENTENCE_SHOWN, InvalidServerError, MCPError
-from .http import bounds
 from .models.server import Server
 from .nursery import bare_nursery
 from .redaction import bounded_line

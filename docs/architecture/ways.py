@@ -26,9 +26,11 @@ ROOMS = {
     "models": "what crosses the wire, as values; the codec",
     "protocol": "sans-I/O: messages, framing, revisions, negotiation",
     "errors": "every exception, and who is at fault",
+    "error_base": "what every exception has",
     "redaction": "what is never shown",
     "version": "the version",
     "nursery": "a nursery whose errors leave bare",
+    "bounds": "fields of limits",
 }
 
 

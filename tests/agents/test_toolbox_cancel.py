@@ -248,7 +248,7 @@ async def test_what_ends_a_program_passes_out_of_a_group_too() -> None:
         raise AssertionError
 
     toolbox = Toolbox([look.with_policy(Policy(wrap=[stopping]))])
-    with pytest.RaisesGroup(KeyboardInterrupt, ValueError):
+    with pytest.raises(KeyboardInterrupt):
         await toolbox.run(calls(("look", {"text": "a"})))
 
 

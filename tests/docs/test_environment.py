@@ -19,7 +19,7 @@ from tests.peers import program
 from tests.raw_http import listen
 from trio_mcp import Server, ServerStartError, default_environment, load_servers, open_connection
 from trio_mcp.http.pool import Http1Transport
-from trio_mcp.transports.streamable.endpoint import default_transport
+from trio_mcp.transports.streamable.proxy import way_to
 
 PAGE = Path(__file__).parents[2] / "docs" / "environment.md"
 #: The first cell of each row, and the tests that hold it.
@@ -129,7 +129,7 @@ def test_proxies_are_those_of_the_environment(
         monkeypatch.delenv(name.lower(), raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    transport = default_transport(httpx.URL(url), ssl.create_default_context())
+    transport = way_to(httpx.URL(url), ssl.create_default_context()).transport
     assert isinstance(transport, httpx.AsyncHTTPTransport if has_proxy else Http1Transport)
 
 

@@ -81,7 +81,7 @@ async def test_a_malformed_answer_costs_its_own_call_alone() -> None:
         "neither result nor error": '{"jsonrpc":"2.0","id":%ID%}',
         "a result that is null": '{"jsonrpc":"2.0","id":%ID%,"result":null}',
         "a result that is text": '{"jsonrpc":"2.0","id":%ID%,"result":"hello"}',
-        "content that is no list": '{"jsonrpc":"2.0","id":%ID%,"result":{"content":"hello"}}',
+        "content that is no list": '{"jsonrpc":"2.0","id":%ID%,"result":{"content":7}}',
         "an error that is text": '{"jsonrpc":"2.0","id":%ID%,"error":"went wrong"}',
         "an error without a code": '{"jsonrpc":"2.0","id":%ID%,"error":{"message":"went wrong"}}',
         "cut off": '{"jsonrpc":"2.0","id":%ID%,"result":{"content":[{"type":"te',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..http.bounds import amount, count, duration, of_kind, patience
+from ..bounds import amount, count, duration, of_kind, patience
 from ..transports.limits import LineLimits, ProcessLimits
 from ..transports.streamable.limits import StreamableLimits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from .bounds import amount, count, duration, patience
+from ..bounds import amount, count, duration, patience
 
 
 @attrs.frozen(kw_only=True)
@@ -22,6 +22,6 @@ class PoolLimits:
     #: The age at which an idle connection is not used any more: servers commonly close theirs after 5 to 75 s.
     idle_expiry: float = patience(60.0)
     #: How often, while the pool is used, all idle connections are looked at: those that the server has closed go.
-    sweep_pause: float = duration(1.0)
+    sweep_pause: float = patience(1.0)
     #: The head of a response, as in httpcore.
     max_head: int = count(100 * 1024)

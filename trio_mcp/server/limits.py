@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..http.bounds import count, duration, grace, of_kind
+from ..bounds import count, duration, grace, of_kind
 from ..transports.limits import LineLimits
 
 

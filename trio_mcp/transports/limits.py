@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..http.bounds import amount, count, grace
+from ..bounds import amount, count, grace
 from ..protocol.framing import MAX_LINE
 from .base import FLUSH_GRACE
 

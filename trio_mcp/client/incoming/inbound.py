@@ -67,7 +67,7 @@ class Inbound:
     ) -> None:
         self.era = ""
         #: The peer has sent a request that only clients make: our own.
-        self.is_echo = False
+        self.is_echo: bool = False
         self._server_name = server_name
         self._notifications = notifications
         self._answer = answer

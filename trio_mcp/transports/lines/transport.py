@@ -35,6 +35,7 @@ from ...protocol.progress import UNREADABLE, progress_token
 from ...redaction import NOTHING_SECRET, Redactor
 from ..base import NO_HEADERS, Handlers, OnRawProgress, TransportStatistics
 from ..limits import LineLimits
+from .invalid_lines import InvalidLines
 from .outbox import Outbox
 from .pending_call import PendingCall
 
@@ -75,7 +76,6 @@ class StreamTransport:
         self._receive = receive
         self._handlers = handlers
         self._name = name
-        self._redactor = redactor
         self._limits = limits
         self._outbox = Outbox(send, write_now, limits=limits)
         self._pending: PendingTable[PendingCall] = PendingTable()
@@ -85,15 +85,12 @@ class StreamTransport:
         self._error: MCPError | None = None  # why it ended, where `close` was not the reason
         self._buffer = LineBuffer(self._limits.max_line)
         self._bytes_in = 0
-        self._skipped = 0
-        self._warned_of: set[str] = set()
+        self._invalid = InvalidLines(name, redactor, limits)
         self._last_call = trio.lowlevel.ParkingLot()
         #: Set when the stream has broken or ended, or `close` was called: `run` ends the connection.
         self.wake_supervisor: trio.Event = trio.Event()
         #: Why the connection cannot go on, where the peer broke a rule; None where its stream merely ended.
         self.failure: str | None = None
-        #: Clipped samples of lines that were no messages, for error texts.
-        self.samples: list[str] = []
 
     def __repr__(self) -> str:
         state = "ended" if self._ended else "closing" if self._closing else "open"
@@ -187,7 +184,7 @@ class StreamTransport:
             bytes_in=self._bytes_in,
             bytes_out=self._outbox.bytes_out,
             late_answers=self._pending.late,
-            skipped_lines=self._skipped,
+            skipped_lines=self._invalid.skipped,
         )
 
     @property
@@ -197,13 +194,14 @@ class StreamTransport:
 
     @property
     def unread_lines(self) -> tuple[str, ...]:
-        """The samples, and the beginning of a line that has not ended: a question, where somebody is to answer."""
-        rest = self._sample(self._buffer.begun(self._limits.sample_length * 4))
-        return (*self.samples, rest) if rest.strip() else tuple(self.samples)
+        """Samples of lines that are no messages, and the beginning of a line that has not ended: a question."""
+        rest = self._invalid.shown(self._buffer.begun(self._limits.sample_length * 4))
+        return (*self._invalid.samples, rest) if rest.strip() else tuple(self._invalid.samples)
 
-    def _sample(self, data: bytes) -> str:
-        length = self._limits.sample_length
-        return self._redactor(data[: length * 4].decode("utf-8", errors="replace"))[:length]
+    @property
+    def samples(self) -> list[str]:
+        """Clipped samples of lines that were no messages, for error texts."""
+        return self._invalid.samples
 
     def _hand_over(self, line: Encoded, key: object = None, *, at_once: bool = False) -> None:
         if self._ended:
@@ -379,14 +377,14 @@ class StreamTransport:
     def _progressed(self, params: bytes) -> None:
         token = progress_token(params)
         if token is UNREADABLE:
-            self.warn_once("notifications/progress", "progress without a token that could be read")
+            self._invalid.warn_once("notifications/progress", "progress without a token that could be read")
         call = self._by_token.get(as_number(token))
         if call is not None and call.answer is None:
             call.advance(params)
 
     def _take_invalid(self, data: bytes, error: ProtocolError | None = None) -> None:
         """Skip a line that is no message; where it is the remains of an answer to a call, that call fails."""
-        self._skipped += 1
+        self._invalid.skipped += 1
         if not data.strip():
             return
         id_ = salvage_answer_id(data) if error is not None and data.lstrip()[:1] == b"{" else None
@@ -398,13 +396,4 @@ class StreamTransport:
         if self._handlers.on_invalid is not None:
             self._handlers.on_invalid(data)
             return
-        sample = self._sample(data)
-        if len(self.samples) < self._limits.samples:
-            self.samples.append(sample)
-        self.warn_once("invalid lines", f"a line that is no message was skipped: {sample!r}")
-
-    def warn_once(self, kind: str, text: str) -> None:
-        """Log one warning of a kind, however often it happens."""
-        if kind not in self._warned_of:
-            self._warned_of.add(kind)
-            logger.warning('server "%s": %s', self._name, text)
+        self._invalid.skip(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ...http.bounds import amount, count, duration, grace, patience
+from ...bounds import amount, count, duration, grace, patience
 from ...protocol.framing import MAX_LINE
 
 

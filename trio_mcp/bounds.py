@@ -1,7 +1,6 @@
 """Fields of values that hold limits: each checks its number when the value is made, and its error names it.
 
-Every room that has limits takes its fields from here. It stands in this room because the others may import it, and
-knows nothing of HTTP.
+Every room that has limits takes its fields from here. This file knows no limit and nothing of MCP.
 """
 
 from __future__ import annotations
