@@ -93,10 +93,11 @@ class _OneWay:
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
-        self.size = 0
-        self.is_over = False
-        self.moved = trio.lowlevel.ParkingLot()
-        self.reading, self.writing = _OneAtATime(), _OneAtATime()
+        self.size: int = 0
+        self.is_over: bool = False
+        self.moved: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        self.reading: _OneAtATime = _OneAtATime()
+        self.writing: _OneAtATime = _OneAtATime()
         self._pieces: deque[bytes] = deque()
         self._taken = 0  # of the first piece
 
