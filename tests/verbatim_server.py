@@ -13,7 +13,7 @@ import sys
 #: The schemas as they are sent. Numbers, key order and inner spaces are such that no JSON library keeps them all.
 TYPELESS = '{ "properties":{"z":{"maximum":1.10,"minimum":-1e2},"a":{"const":123456789012345678901234567890}} }'
 OBJECT = '{"type":"object",  "x-odd":[1.0, 2e0]}'
-ARRAY = '{"type":"array","items":{"type":"integer","maximum":1e2}}'
+ARRAY = '{"type":"array","items":{"type":"number","maximum":1e2}}'
 ENTRIES = {
     "echo": f'{{"name":"echo","inputSchema":{OBJECT}}}',
     "typeless": f'{{"name":"typeless","title":"No type","inputSchema":{TYPELESS},"x-unknown":{{"kept":1}}}}',

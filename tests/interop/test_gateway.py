@@ -58,7 +58,12 @@ def test_the_typescript_client_lists_a_schema_without_type_and_an_output_schema_
         typeless = json.loads(verbatim_server.TYPELESS)
         assert listed[f"mcp__{name}__typeless"]["inputSchema"].keys() == {"type", *typeless}
         assert listed[f"mcp__{name}__typeless"]["inputSchema"]["type"] == "object"
-        assert "outputSchema" not in listed[f"mcp__{name}__numbers"]
+        # A legacy client takes no schema of an array: it gets one of an object with the array in it.
+        wrapped = listed[f"mcp__{name}__numbers"]["outputSchema"]
+        assert (wrapped["type"], wrapped["required"]) == ("object", ["result"])
+        assert wrapped["properties"]["result"] == json.loads(verbatim_server.ARRAY)
         assert report["results"][f"mcp__{name}__failing"]["isError"] is True
         sent = json.loads(verbatim_server.RESULTS["numbers"])
-        assert report["results"][f"mcp__{name}__numbers"]["content"] == sent["content"]
+        given = report["results"][f"mcp__{name}__numbers"]
+        assert given["content"] == sent["content"]
+        assert given["structuredContent"] == {"result": sent["structuredContent"]}
