@@ -224,6 +224,7 @@ async def test_a_server_may_serve_the_tools_of_a_connection_to_itself() -> None:
             assert (result.is_error, result.content) == (True, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_large_answers_to_many_calls_reach_a_client_that_reads(
     era: Era,

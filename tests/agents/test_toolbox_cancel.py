@@ -287,6 +287,7 @@ def test_ctrl_c_ends_a_turn_that_waits_for_a_thread_and_a_task() -> None:
     assert hall.log == ["a came", "a was cancelled"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["approve", "on_outcome", "on_progress", "on_elicit"])
 async def test_a_function_that_raises_a_cancel_of_somebody_elses_scope_costs_only_its_call(function: str) -> None:
     @tool(name="fails", policy=Policy(require_approval=True))

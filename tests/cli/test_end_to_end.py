@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="stdio servers are PO
 # --- list --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_list_shows_each_tool_on_a_line_with_names_whole(tmp_path: Path) -> None:
     done = run("list", "--config", config(tmp_path, one=entry(), two=entry()))
     assert (done.returncode, done.stderr) == (0, "")
@@ -162,6 +163,7 @@ def test_a_lone_surrogate_is_escaped_in_text_and_stays_json_in_json() -> None:
     assert json.loads(done.stdout)["content"][0]["text"] == "<\ud800>"
 
 
+@pytest.mark.slow
 def test_text_that_the_terminal_cannot_express_is_escaped_and_json_is_utf_8_all_the_same() -> None:
     ascii_only = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
     arguments = ("echo", '{"text": "\\u20ac"}')

@@ -218,6 +218,7 @@ def serving(directory: Path, target: str) -> Iterator[Child]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_exit_code_0_and_no_traceback(directory: Path, number: signal.Signals) -> None:
     with serving(directory, "trio_mcp.demo:server") as server:

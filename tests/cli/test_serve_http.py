@@ -54,6 +54,7 @@ def call(port: int, name: str, **more: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["0", "127.0.0.1:0", "localhost:0"])
 def test_it_says_where_it_listens_and_serves_there(address: str) -> None:
     with served("--http", address) as (_, port):

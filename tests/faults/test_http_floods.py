@@ -70,6 +70,7 @@ async def test_a_server_that_asks_more_than_it_takes_answers_to_ends_the_connect
     assert len(peer.of("answer")) <= limits.answers_at_once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "500 Error", "503 Service Unavailable"])
 async def test_the_servers_own_stream_is_tried_again_slower_and_slower_where_it_is_refused_for_a_while(
     nursery: trio.Nursery, status: str

@@ -140,6 +140,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return min(taken)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", OURS, ids=lambda work: work.__name__)
 def test_what_reads_the_bytes_of_a_peer_takes_linear_time(work: Callable[[str], object]) -> None:
     """Sixteen times the text may take sixteen times as long, with room for noise; a square takes 256 times."""

@@ -108,6 +108,7 @@ async def test_nan_in_a_result_is_read_as_python_can() -> None:
             assert result.content == "lone \ud800"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "result",
     ['{"content":[' + "[" * 100_000 + "]" * 100_000 + "]}", '{"content":[1e999999999999x]}', '{"content":nul}'],

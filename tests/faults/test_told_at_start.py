@@ -25,6 +25,7 @@ async def failure(server: Server) -> str:
     return "".join(line for part in told for line in part.splitlines(keepends=True) if "command: " not in line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["\\n", " "], ids=["a line", "no line end"])
 async def test_a_server_that_asks_a_question_on_stdout_and_waits_is_told_with_it(end: str) -> None:
     source = (

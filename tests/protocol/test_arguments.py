@@ -223,6 +223,7 @@ def test_what_contains_itself_is_refused() -> None:
     assert refusal(loop) == "nested too deep, or containing itself"
 
 
+@pytest.mark.slow
 def test_at_every_depth_a_mapping_goes_out_or_is_refused() -> None:
     """Also at the depths where one of the walks just succeeds and the next one just does not."""
     limit = sys.getrecursionlimit()

@@ -144,6 +144,7 @@ async def test_a_stop_that_came_before_the_start_ends_it_at_once() -> None:
         await serve_http(server_of(echo), port=0, stop=stop)
 
 
+@pytest.mark.slow
 async def test_stopping_ends_what_does_not_end_itself() -> None:
     ended: list[str] = []
 
